@@ -1,4 +1,4 @@
-"""Text is cut into passages without loss and in bounded time (CX5, CX6)."""
+"""Text is cut into passages without loss and in bounded time."""
 
 from __future__ import annotations
 

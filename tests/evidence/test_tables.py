@@ -1,4 +1,4 @@
-"""Rows, records and values read with the names of their row and columns (CX6)."""
+"""Rows, records and values read with the names of their row and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steps import growth
 
 from groundwire.evidence.passages import cut
 
-# id: (text, a reading that must be among its passages, the slice it stands for)
+# id: (text, text of an expected passage, the slice that the passage represents)
 READINGS = {
     "markdown": (
         "| | 2024 | 2023 |\n|---|---:|---:|\n| **Revenue** | 4.2 | 3.9 |\n",

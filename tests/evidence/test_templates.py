@@ -1,4 +1,4 @@
-"""Prompt templates are taken apart into citable documents; offsets point into the message (CX3, CX4)."""
+"""Prompt templates are split into citable documents; offsets point into the message."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_heading_inside_a_context_does_not_cut_it() -> None:
     assert [source.text for source in sources_of(prompt)] == [page]
 
 
-def test_text_of_a_section_outside_its_documents_is_kept() -> None:
+def test_text_of_a_section_outside_its_documents_is_a_source() -> None:
     texts = [source.text for source in sources_of(f"<documents>All of it from 2020.<doc>{A}</doc></documents>")]
     assert texts == ["All of it from 2020.", A]
 

@@ -1,4 +1,4 @@
-"""The example of docs/information-budget.md runs by itself and shows what it says."""
+"""The example of docs/information-budget.md runs and prints the documented values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples run by their commands, offline, and print what they promise."""
+"""The examples run offline by their commands and print the expected output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOW = "The ticket has low priority."
 
 
 def run(folder: Path, *arguments: str, status: int = 0) -> str:
-    """Run an example in an empty folder and return what it prints."""
+    """Run an example in an empty folder and return its output."""
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == status, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""RV2: thresholds are advised from decisions, where these say enough and the cut is beyond chance."""
+"""Thresholds are advised from decisions, if there are enough and the cut is beyond chance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def decided(scores: list[float], is_right: bool, flag: str = "unsupported_claims
     return [Decision(flag, "statement", score, is_right) for score in scores]
 
 
-def test_where_false_alarms_score_higher_a_cut_between_is_advised() -> None:
+def test_a_cut_is_advised_if_false_alarms_score_higher() -> None:
     right, wrong = [0.1 + at / 1000 for at in range(30)], [0.4 + at / 1000 for at in range(15)]
     (advice,) = advise(decided(right, True) + decided(wrong, False))
     assert advice.cut == 0.4
@@ -34,7 +34,7 @@ def test_where_false_alarms_score_higher_a_cut_between_is_advised() -> None:
     ],
     ids=["too few", "too few of one kind", "all the same", "the wrong way round", "none right"],
 )
-def test_where_decisions_say_too_little_nothing_is_advised(right: list[float], wrong: list[float]) -> None:
+def test_inconclusive_decisions_give_no_advice(right: list[float], wrong: list[float]) -> None:
     assert advise(decided(right, True) + decided(wrong, False)) == ()
 
 

@@ -1,4 +1,4 @@
-"""SC1: answers to one request compared claim by claim."""
+"""Answers to one request compared claim by claim."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def compare(answer: str, *samples: str) -> tuple[Agreement, ...]:
     return compare_answers(find_claims(answer, Policy()).claims, samples, Policy())
 
 
-def test_samples_that_say_the_same_leave_no_risk() -> None:
+def test_samples_with_the_same_claims_leave_no_risk() -> None:
     found = compare(ANSWER, "Acme was founded in 1987. The team is led by Dr. Lee.", ANSWER)
     assert risk_of(found) == 0.0
     assert [each.votes for each in found] == [(1.0, 1.0), (1.0, 1.0)]
 
 
-def test_what_comes_out_differently_is_a_risk_and_what_is_left_out_a_small_one() -> None:
+def test_a_differing_claim_is_a_risk_and_an_omitted_claim_a_smaller_one() -> None:
     differs, silent = compare(ANSWER, "Acme was founded in 1993."), compare(ANSWER, "I cannot say.")
     assert [each.votes for each in differs] == [(0.0,), (0.5,)]
     assert [each.variance for each in differs] == [1.0, 0.25]

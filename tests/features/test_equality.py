@@ -44,7 +44,7 @@ from groundwire.features.trace import same_answer
         ("The meeting is on 2024-03-05", "The meeting is on March 5, 2024"),
     ],
 )
-def test_the_same_said_otherwise(one: str, other: str) -> None:
+def test_answers_in_different_words_are_the_same(one: str, other: str) -> None:
     assert same_answer(one, other)
     assert same_answer(other, one)
 

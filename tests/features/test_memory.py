@@ -1,4 +1,4 @@
-"""MG1, MG2: what the memory gate accepts, with how much confidence, and what it rejects."""
+"""Facts that the memory gate accepts, with their confidence, and facts that it rejects."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_fact_without_evidence_is_not_grounded(status: str) -> None:
     assert admit(0.9, found).rejected == "fact_not_grounded"
 
 
-def test_an_unsupported_fact_is_kept_and_marked_when_that_is_wanted_but_never_a_contradicted_one() -> None:
+def test_a_lenient_gate_accepts_an_unsupported_fact_but_no_contradicted_one() -> None:
     kept = admit(0.9, budget(0.5, 0.6), LENIENT)
     assert (kept.rejected, kept.grounding) == (None, "ungrounded")
     assert kept.confidence == pytest.approx(kl_bits(0.6, 0.5) / kl_bits(0.95, 0.5))

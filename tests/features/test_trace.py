@@ -1,4 +1,4 @@
-"""What each step of a trace is, which become premises, and whether the answer follows."""
+"""Audit of a trace: the status of each step, premises, and derivation of the answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_without_context_nothing_is_verifiable() -> None:
     ],
     ids=["supported", "contradicted", "contradicted though believed", "silent", "never believed", "prior leak"],
 )
-def test_what_a_model_believes_makes_a_step(p0: float, p1: float, status: str) -> None:
+def test_the_beliefs_of_a_model_decide_the_status_of_a_step(p0: float, p1: float, status: str) -> None:
     budget = measure(*(Probability(p, p, p, "logprobs") for p in (p1, p0)))
     judgement = Judgement(Claim("step-1", "x", 0, 1), Verdict("model", "supported", p1, "budget", ""), 1.0, (), budget)
     assert audited(judgement).status == status
@@ -125,7 +125,7 @@ def test_no_steps_derive_nothing() -> None:
         ("Dr. Lee leads the team.", "The team in Oslo is led by Dr. Lee.", "derived"),
     ],
 )
-def test_what_an_executor_derived_is_the_answer_or_not(answer: str, derived: str, status: str) -> None:
+def test_the_result_of_an_executor_is_compared_with_the_answer(answer: str, derived: str, status: str) -> None:
     assert compare_derived(answer, derived, Policy()).status == status
 
 
@@ -155,7 +155,7 @@ def test_an_answer_that_shares_only_words_with_what_is_derived_does_not_follow(a
     ("answer", "stated"),
     [("The answer is B.", "The answer is A."), ("Ann Lee is the CFO.", "Ann Lee is the CEO.")],
 )
-def test_a_model_tells_short_answers_apart_that_differ_in_one_word(answer: str, stated: str) -> None:
+def test_a_model_distinguishes_short_answers_that_differ_in_one_word(answer: str, stated: str) -> None:
     assert compare_derived(answer, stated, Policy(), load_judge()).status == "not_derived"
 
 
@@ -170,7 +170,7 @@ def test_a_model_tells_short_answers_apart_that_differ_in_one_word(answer: str, 
         ("Bob Ray", "Ann Lee is the CEO.", "not_derived"),
     ],
 )
-def test_a_name_follows_when_the_steps_give_it_for_what_was_asked(answer: str, step: str, status: str) -> None:
+def test_a_name_follows_if_the_steps_give_it_as_the_answer(answer: str, step: str, status: str) -> None:
     question = "Who is the CEO?"
     assert derive(answer, step, question=question).status == status
     assert compare_derived(answer, step, Policy(), question=question).status == status

@@ -39,12 +39,12 @@ ANSWER = (
 
 
 def exchange(text: str = FACTS) -> Exchange:
-    """What a request with this text as its system prompt says."""
+    """An exchange with this text as its system prompt."""
     return Exchange((Message(0, "system", (Part(text),)),), temperature=0.0)
 
 
 def sources(text: str = FACTS) -> Exchange:
-    """What a request with this text as a source of its own says."""
+    """An exchange with this text as an explicit source."""
     return Exchange(sources=(Source("s1", "source", text, labels=("1",)),))
 
 
@@ -98,12 +98,12 @@ async def reported(session: GroundingSession, *choices: Choice, **options: Any) 
 
 
 def choice(text: str = ANSWER, finish: str | None = "stop") -> Choice:
-    """One choice that says `text`."""
+    """One choice with `text`."""
     return Choice(0, text, finish)
 
 
 def said(label: str = "supported") -> Verifier:
-    """A verifier that says this of everything."""
+    """A verifier with a constant label."""
 
     def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
         return Verdict("statement", label, 1.0, "test", "It is said.")  # type: ignore[arg-type]
@@ -117,14 +117,14 @@ def labels(report: Report) -> list[str]:
 
 
 def essence(report: Report | Mapping[str, Any]) -> dict[str, Any]:
-    """A report as JSON values, less what differs from one run to the next."""
+    """A report as JSON values, without fields that differ between runs."""
     wire = dict(report.to_dict() if isinstance(report, Report) else report)
     for name in ("id", "timing_ms", "cache", "prompt"):
         wire.pop(name, None)
     return wire
 
 
-# --- a whole house, with a function in the place of the model server --------------------------------------------------
+# --- a complete container, with a function as the model server --------------------------------------------------------
 
 
 def body(text: str = ANSWER, **more: Any) -> bytes:
@@ -182,7 +182,7 @@ def house(
     environ: Mapping[str, str] | None = None,
     **sections: Any,
 ) -> Container:
-    """The house in front of that model server; sections of the settings by keyword."""
+    """A container with this model server; keywords are sections of the settings."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
     transport = httpx.MockTransport(model)
@@ -208,7 +208,7 @@ def request(**more: Any) -> Request:
 
 
 async def answered(serving: Container, sent: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> tuple[Reply, bytes]:
-    """The reply of the house, and its body."""
+    """The gateway's reply and its body."""
     reply = await serving.completions.complete(CHAT, call(sent, *headers))
     raw = reply.body if isinstance(reply.body, bytes) else b"".join([chunk async for chunk in reply.body])
     return reply, raw

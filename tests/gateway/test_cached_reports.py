@@ -1,4 +1,4 @@
-"""CA1: a report on cached verdicts is that on new ones, byte by byte, but for its id, times and use of the cache."""
+"""A report on cached verdicts equals one on new verdicts, byte by byte, except for its id, times and cache use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def wire(parts: GroundingService, answers: tuple[str, ...], tenant: str = 
 
 
 def bare(report: dict[str, Any]) -> bytes:
-    """The bytes of a report without what differs from one run to the next."""
+    """The bytes of a report without the fields that differ between runs."""
     kept = {name: value for name, value in report.items() if name not in ("id", "timing_ms", "cache")}
     return json.dumps(kept).encode()
 

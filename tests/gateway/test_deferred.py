@@ -1,4 +1,4 @@
-"""DQ1, DQ2: what is left for later is written down whole, finished by a job, and found again by its id."""
+"""A deferred check is stored completely, finished by a job, and found by its id."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ texts = st.text(st.characters(), max_size=40)
     st.booleans(),
     st.sampled_from([{}, {"x-grounding-detail": "none", "x-grounding-mode": "async"}]),
 )
-def test_what_is_written_down_is_read_back_the_same(
+def test_a_written_job_is_read_back_unchanged(
     choice: Choice, dialect: Any, cut_short: bool, headers: dict[str, str]
 ) -> None:
     raw = json.dumps({"model": "m", "prompt": choice.text, "grounding": {"offset_unit": "utf16"}}).encode()
@@ -81,7 +81,7 @@ Model = Callable[[httpx.Request], httpx.Response]
 
 @asynccontextmanager
 async def open_house(model: Model, url: str, **sections: Any) -> AsyncIterator[Container]:
-    """A house with jobs kept under this URL."""
+    """A container with jobs at this URL."""
     serving = house(model, jobs={"url": url, "poll": "50ms", "drain": "1s"}, **sections)
     await serving.start()
     try:
@@ -145,7 +145,7 @@ def test_an_async_examination_is_done_by_a_job_and_comes_to_the_same(streamed: b
     assert essence(report) == essence(grounding_in(at_once))
 
 
-def test_what_was_shed_is_deferred_and_completed_when_there_is_room(tmp_path: Path) -> None:
+def test_a_shed_check_is_deferred_and_completed_when_there_is_room(tmp_path: Path) -> None:
     async def work() -> tuple[dict[str, Any], bytes | None, dict[str, Any]]:
         async with open_house(whole(), url(tmp_path), grounding={"queue": 1}) as serving:
             room = threading.Event()

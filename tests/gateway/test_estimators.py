@@ -1,4 +1,4 @@
-"""IB5–IB7, CA1, CA2: estimators opened for an operation, over one cache, with what everybody asks asked once."""
+"""Estimators opened for an operation, over one cache, with identical queries sent once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SURE = exactly(0.9)
 
 @dataclass
 class Recorder:
-    """A backend that writes down what it is asked, and takes its time."""
+    """A backend that records its queries and answers after a delay."""
 
     estimate: Estimate = SURE
     delay: float = 0.0
@@ -59,26 +59,26 @@ def ask(parts: Estimators, *batches: Sequence[Claim], asker: Caller = Caller("m"
     return asyncio.run(work())
 
 
-def test_what_was_asked_is_not_asked_again() -> None:
+def test_a_query_that_was_answered_is_not_repeated() -> None:
     recorder = Recorder()
     found = ask(estimators({"x": recorder}, {"memory_gate": "x"}), CLAIMS[:2], CLAIMS)
     assert found == [[SURE] * 2, [SURE] * 3]
     assert recorder.asked == [claim.text for claim in CLAIMS]
 
 
-def test_what_is_being_asked_is_waited_for() -> None:
+def test_a_query_in_flight_is_awaited_and_not_repeated() -> None:
     recorder = Recorder(delay=0.05)
     ask(estimators({"x": recorder}, {"memory_gate": "x"}), CLAIMS, CLAIMS, CLAIMS[:1], at_once=True)
     assert sorted(recorder.asked) == sorted(claim.text for claim in CLAIMS)
 
 
-def test_what_failed_is_tried_again() -> None:
+def test_a_query_that_failed_is_retried() -> None:
     recorder = Recorder(Unavailable("error"))
     ask(estimators({"x": recorder}, {"memory_gate": "x"}), CLAIMS[:1], CLAIMS[:1])
     assert len(recorder.asked) == 2
 
 
-def test_nothing_is_kept_longer_than_the_settings_say() -> None:
+def test_cached_estimates_expire_after_the_configured_time() -> None:
     recorder = Recorder()
     ask(estimators({"x": recorder}, {"memory_gate": "x"}, ttl=0.0), CLAIMS[:1], CLAIMS[:1])
     assert len(recorder.asked) == 2

@@ -1,4 +1,4 @@
-"""FA1, FA2: a request names parameters, and the numbers of its answer are checked against the database."""
+"""A request names parameters, and the numbers of its answer are checked against the database."""
 
 import asyncio
 import sqlite3
@@ -53,7 +53,7 @@ def test_no_row_leaves_everything_unchecked(figures: dict[str, Any]) -> None:
     assert (found["verdict"], found["score"]) == ("not_checked", None)
 
 
-def test_a_database_that_fails_is_told_and_doubts_nothing(figures: dict[str, Any]) -> None:
+def test_a_failing_database_gives_a_warning_and_no_flags(figures: dict[str, Any]) -> None:
     broken = {**figures, "templates": {"figures": "SELECT label, value FROM missing WHERE property = :property_id"}}
     found = report({"facts": {"property_id": 7}}, facts=broken)
     assert found["warnings"] == ["facts.figures: error (OperationalError)"]
@@ -91,7 +91,7 @@ def test_other_sources_make_a_database_that_fails_no_reason_for_doubt(
     assert {"unsupported_claims", "high_risk", "numeric_mismatch"}.isdisjoint(found["flags"])
 
 
-def test_nothing_is_asked_unless_a_request_names_parameters(figures: dict[str, Any]) -> None:
+def test_a_request_without_parameters_queries_no_database(figures: dict[str, Any]) -> None:
     assert report({}, facts=figures)["sources"] == []
 
 

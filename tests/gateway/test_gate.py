@@ -1,4 +1,4 @@
-"""MG1–MG3: the memory gate ends in time whatever hangs, tells no words of what it rejects, and recalls what it kept."""
+"""The memory gate ends in time even if a component hangs, logs no text of rejected facts, and recalls stored facts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATED, INVENTED = "Costs were $3M in 2023.", "The secret recipe holds saffron."
 
 
 class Believes:
-    """Believes everything with evidence and nothing for sure without."""
+    """An estimator that believes only with evidence."""
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         p = 0.5 if any(MARKER in source.text for source in context) else 0.99
@@ -40,7 +40,7 @@ class Believes:
 
 
 class Stubborn(Believes):
-    """Answers once it is released, and does not let itself be cancelled."""
+    """An estimator that answers once released and ignores cancellation."""
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
@@ -79,7 +79,7 @@ class Fails(MemoryFacts):
 
 
 def memory(estimator: Believes | None = None, workers: Workers | None = None, **more: Any) -> Memory:
-    """A gate that asks this estimator, or none."""
+    """A gate that uses this estimator, or none."""
     backends = {"model": lambda asker, limits, meter: Backend(estimator or Believes(), "test")}
     operations: Any = {"memory_gate": "model" if estimator else "local"}
     estimators = Estimators(backends, operations, estimate_cache(0, 60), 8, 60.0)
@@ -109,7 +109,7 @@ def test_accepted_facts_come_back_as_sources_of_their_subject() -> None:
     assert recalled(gate, "other") == []
 
 
-def test_a_decision_made_anew_replaces_what_is_kept_and_brings_nothing_back() -> None:
+def test_a_new_decision_replaces_stored_facts_and_restores_none() -> None:
     gate = memory(Breaks())
     texts = [STATED, "Lee leads the team.", INVENTED]
     before = admit(gate, *texts)
@@ -159,7 +159,7 @@ def test_workers_that_are_busy_do_not_stop_the_gate() -> None:
     assert answered.admission.grounding == "unverified"
 
 
-def test_no_room_for_checks_is_told_as_such() -> None:
+def test_a_full_queue_of_checks_is_reported_as_overload() -> None:
     (answered,) = admit(memory(workers=Workers(1, 0)), STATED)
     assert answered.judgement.budget
     assert answered.judgement.budget.missing
@@ -181,7 +181,7 @@ def test_a_store_that_does_not_keep_costs_the_keeping_and_nothing_else(store: Me
 
 
 @pytest.mark.parametrize("store", [Hangs(), Fails()], ids=["hangs", "is down"])
-def test_that_a_store_cannot_be_read_is_told_to_who_asks_what_it_keeps(store: MemoryFacts) -> None:
+def test_listing_facts_of_an_unreadable_store_is_an_error(store: MemoryFacts) -> None:
     with pytest.raises(MemoryUnavailable, match="cannot be read at the moment"):
         asyncio.run(memory(facts=store).about("acme"))
 
@@ -191,7 +191,7 @@ def test_a_store_that_cannot_be_read_is_a_503_of_a_code_of_its_own() -> None:
     assert (reply.status, b"memory_unavailable" in reply.body) == (503, True)
 
 
-def test_a_rejected_fact_is_logged_without_its_words_and_never_kept() -> None:
+def test_a_rejected_fact_is_logged_without_its_words_and_never_stored() -> None:
     gate = memory()
     with capture_logs() as lines:
         (answered,) = admit(gate, INVENTED)
@@ -209,7 +209,7 @@ def test_a_fact_is_asserted_whatever_its_form() -> None:
     assert label.judgement.verdict.label != "not_checked"
 
 
-def test_without_a_stated_confidence_the_words_tell_it() -> None:
+def test_without_a_stated_confidence_the_wording_determines_it() -> None:
     (plain, hedged) = admit(memory(), STATED, "Costs were probably $3M in 2023.", confidence=None)
     assert hedged.stated < plain.stated <= 1.0
 

@@ -1,4 +1,4 @@
-"""GW5, DQ1, QU5, QU6, OB2, RE1: the grounding of an exchange as its client, its log and its later readers see it."""
+"""The grounding of an exchange as its client, its log and its later readers see it."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def events_named(name: str, logs: list[MutableMapping[str, Any]]) -> list[Mutabl
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 
-def test_rejected_quotations_are_told_once_per_answer_by_their_hashes() -> None:
+def test_rejected_quotations_are_logged_once_per_answer_by_their_hashes() -> None:
     (entry,) = events_named("grounding.quotes_checked", logged(whole(QUOTED), asked()))
     assert (entry["extracted"], entry["validated"], entry["rejected"]) == (2, 1, 1)
     (claim,) = entry["claims"]
@@ -96,7 +96,7 @@ def test_all_quotations_rejected_is_a_failure_event(streamed: bool) -> None:
     assert "quotes_all_rejected" in report["flags"]
 
 
-def test_rejected_evidence_fields_are_told_by_field() -> None:
+def test_rejected_evidence_fields_are_logged_by_field() -> None:
     answer = json.dumps({"summary": "The sky is blue.", "quotes": ["the walrus has never flown", "The sky is blue"]})
     logs = logged(whole(answer), asked(grounding={"evidence_fields": ["quotes"]}))
     (entry,) = events_named("grounding.quotes_checked", logs)
@@ -111,7 +111,7 @@ def test_numbers_that_take_too_long_are_a_warning(monkeypatch: pytest.MonkeyPatc
     assert (entry["log_level"], entry["work_limit"]) == ("warning", 2)
 
 
-def test_the_log_says_how_quotations_were_looked_for() -> None:
+def test_the_log_contains_the_mode_of_the_quotation_search() -> None:
     (entry,) = events_named("grounding.quotes_checked", logged(whole(QUOTED), asked(), quotes={"mode": "fuzzy"}))
     assert entry["mode"] == "fuzzy"
 
@@ -173,7 +173,7 @@ def test_there_is_no_event_without_a_rejected_quotation(answer: str, sections: d
     assert events_named("grounding.quotes_checked", logged(whole(answer), asked(), **sections)) == []
 
 
-def test_every_report_is_told_with_its_result_and_no_text() -> None:
+def test_every_report_is_logged_with_its_result_and_no_text() -> None:
     (entry,) = events_named("grounding.report", logged(whole(), asked()))
     assert (entry["status"], entry["verdict"], entry["score"]) == ("complete", "partially_grounded", 0.4)
     assert entry["model"] == "m-1"
@@ -310,7 +310,7 @@ def test_a_stream_that_breaks_has_a_partial_report(mode: str) -> None:
 
 
 async def collect(chunks: Chunks, came: list[bytes]) -> None:
-    """Puts every chunk into `came`, so that those before a break are there too."""
+    """Append every chunk to `came`, including those before a broken connection."""
     async for chunk in chunks:
         came.append(chunk)  # noqa: PERF401 - see above
 
@@ -340,7 +340,7 @@ def test_a_client_that_leaves_ends_its_check() -> None:
         pytest.param(lambda _: plain(b"junk", b"gzip"), b"failed", b"not_checked", id="a broken coding"),
     ],
 )
-def test_what_cannot_be_read_passes_untouched_and_is_not_called_clean(
+def test_an_unreadable_body_passes_unchanged_and_is_not_reported_as_clean(
     model: Model, status: bytes | None, verdict: bytes | None
 ) -> None:
     async def work() -> None:
@@ -385,7 +385,7 @@ def test_the_headers_sum_the_report_up() -> None:
     run(work())
 
 
-def test_fewer_verifiers_can_be_asked_for_and_never_more() -> None:
+def test_a_request_can_select_fewer_verifiers_and_never_more() -> None:
     async def verifiers(enabled: list[str], wanted: list[str]) -> set[str]:
         serving = house(whole(QUOTED + ANSWER), grounding={"verifiers": enabled})
         _, raw = await answered(serving, asked(grounding={"verifiers": wanted}))
@@ -400,7 +400,7 @@ def test_fewer_verifiers_can_be_asked_for_and_never_more() -> None:
     run(work())
 
 
-def test_what_this_version_does_not_do_is_a_warning() -> None:
+def test_an_option_without_effect_gives_a_warning() -> None:
     async def work() -> None:
         serving = house(whole())
         _, raw = await answered(serving, asked(grounding={"subject": "s", "session": "t"}))

@@ -1,4 +1,4 @@
-"""CO1, CO2: an answer through the gateway, beside what its subject was told before."""
+"""An answer through the gateway, compared with earlier answers to the same subject."""
 
 import asyncio
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_an_answer_that_contradicts_history_is_flagged_with_both_statements() ->
     assert found.confidence.consistency == found.consistency.score
 
 
-def test_what_todays_sources_state_is_a_lesser_contradiction() -> None:
+def test_a_contradiction_supported_by_current_sources_is_less_severe() -> None:
     found = report(CONTEXT, SAID)
     assert found.consistency is not None
     assert [each.severity for each in found.consistency.contradictions] == ["medium"]
@@ -71,7 +71,7 @@ def test_an_answer_that_agrees_with_history_is_not_flagged() -> None:
     "earlier",
     [pytest.param((), id="none"), pytest.param((EarlierAnswer("gw-now", THEN, CONTEXT),), id="only this one")],
 )
-def test_without_history_nothing_is_said_of_consistency(earlier: tuple[EarlierAnswer, ...]) -> None:
+def test_a_report_without_history_has_no_consistency(earlier: tuple[EarlierAnswer, ...]) -> None:
     found = report(CONTEXT, *earlier)
     assert found.consistency is None
     assert found.confidence is not None
@@ -97,7 +97,7 @@ def test_a_history_that_fails_is_no_history_without_answers() -> None:
     assert asyncio.run(AnswerHistory(exchanges).load("acme")) is None
 
 
-def test_a_report_says_that_earlier_answers_could_not_be_read() -> None:
+def test_a_report_warns_if_earlier_answers_could_not_be_read() -> None:
     async def work() -> dict[str, Any]:
         serving = house(whole("Revenue was $4.2M."), store={"url": "postgresql://127.0.0.1:9/nothing"})
         _, raw = await answered(serving, asked(grounding={"subject": "acme"}))

@@ -1,4 +1,4 @@
-"""The evidence of exchanges, kept while there is room."""
+"""Evidence of exchanges, cached in bounded memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_same_exchange_is_read_once() -> None:
 
 
 def test_every_answer_may_look_up_as_many_initialisms() -> None:
-    """A document that was asked about often gives the same verdicts as at first."""
+    """A document with many queries gives the same verdicts as at first."""
     cache, long = EvidenceCache(), exchange(FACTS * (MAX_CHARS // 12 // len(FACTS)))
     for letter in "AB":
         context = cache.prepare(long, never).context
@@ -84,7 +84,7 @@ def test_half_a_character_is_a_text_too() -> None:
     assert is_same(one, other)
 
 
-def test_what_was_cut_short_is_not_kept() -> None:
+def test_incompletely_read_evidence_is_not_cached() -> None:
     cache = EvidenceCache()
     assert not cache.prepare(exchange(), always).context.is_complete
     assert cache.prepare(exchange(), never).context.is_complete

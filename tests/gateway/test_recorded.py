@@ -1,4 +1,4 @@
-"""HI1, RE1: what the house answers is recorded beside the answer, and found again; without a store nothing changes."""
+"""The report is stored with its answer and can be retrieved; without a store nothing changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def store(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 async def stored(serving: Container, id_: str) -> Stored:
-    """What is stored of an exchange, once it is."""
+    """Wait for the stored record of an exchange."""
     assert serving.history is not None
     for _ in range(6000):
         await serving.history.writer.flush()
@@ -35,7 +35,7 @@ async def stored(serving: Container, id_: str) -> Stored:
 
 
 def one_exchange(serving: Container, **request: Any) -> tuple[dict[str, Any], Stored]:
-    """The grounding of an answer, and what is stored of it."""
+    """The grounding of an answer, and its stored record."""
 
     async def work() -> tuple[dict[str, Any], Stored]:
         await serving.start()
@@ -141,7 +141,7 @@ def test_a_report_is_found_in_the_store_by_a_process_that_did_not_make_it(tmp_pa
     asyncio.run(work())
 
 
-def test_a_store_that_is_down_changes_no_answer_and_is_told(tmp_path: Path) -> None:
+def test_a_store_that_is_down_changes_no_answer_and_is_reported(tmp_path: Path) -> None:
     nowhere = {"url": f"sqlite:///{tmp_path}/none/history.db", "interval": "0s"}
 
     async def work() -> None:
@@ -193,7 +193,7 @@ def test_samples_that_come_late_complete_what_is_stored(tmp_path: Path) -> None:
     ],
     ids=["subject", "both", "session", "none"],
 )
-def test_who_names_a_subject_is_told_when_nothing_is_stored(
+def test_a_subject_or_session_without_a_store_gives_a_warning(
     tmp_path: Path, options: dict[str, str], warned: list[str]
 ) -> None:
     async def warnings(**sections: Any) -> list[str]:

@@ -26,7 +26,7 @@ from groundwire.wire import Call
     ("size", "on_request", "reason"),
     [(10, False, "not_allowed"), (MAX_REPEATED, True, "too_large"), (MAX_REPEATED, False, "too_large")],
 )
-def test_the_reason_is_reported_and_no_model_is_asked(size: int, on_request: bool, reason: str) -> None:
+def test_the_reason_is_reported_and_no_model_is_called(size: int, on_request: bool, reason: str) -> None:
     asked: list[httpx.Request] = []
     transport = httpx.MockTransport(lambda request: asked.append(request) or httpx.Response(500))
     route = Route(OpenAIUpstream("up", "http://up/v1", HttpxClient(transport)), "m")

@@ -1,4 +1,4 @@
-"""RE1, RE3, DQ3, CA1, QU3, NU6: one exchange verified in pieces, ahead of its end, with whatever may go wrong."""
+"""One exchange verified in pieces and before its end, with failures at any point."""
 
 import asyncio
 import gc
@@ -106,7 +106,7 @@ def test_a_verifier_that_raises_has_not_checked_and_the_others_go_on(broken: str
     assert report.status == "partial"
 
 
-def test_claims_after_the_time_limit_are_not_checked_and_the_rest_stands() -> None:
+def test_claims_after_the_time_limit_are_not_checked_and_the_rest_is_valid() -> None:
     now = 0.0
 
     def slow(claim: Claim, context: Context, policy: Policy) -> Verdict:
@@ -357,8 +357,8 @@ def test_two_exchanges_at_once_judge_each_claim_once() -> None:
     assert essence(reports[0]) == essence(reports[1]) == essence(reports[2])
 
 
-def test_citations_from_the_cache_stand_where_this_request_has_them() -> None:
-    """The same evidence at another place of a message is cited from another place."""
+def test_citations_from_the_cache_have_the_offsets_of_this_request() -> None:
+    """The same evidence at another offset of a message is cited with that offset."""
 
     async def work() -> None:
         parts = service()
@@ -373,7 +373,7 @@ def test_citations_from_the_cache_stand_where_this_request_has_them() -> None:
 
 
 def test_a_source_of_another_name_is_another_source() -> None:
-    """Whether [7] means anything depends on what the sources are called."""
+    """The meaning of [7] depends on the labels of the sources."""
 
     def labelled(*names: str) -> Exchange:
         texts = ("The sky is blue.", "Grass is green.")
@@ -412,7 +412,7 @@ def test_claims_that_may_be_judged_differently_have_different_keys(name: str) ->
     assert claim_key(OTHERS[name], context, "x") != claim_key(CLAIM, context, "x")
 
 
-def test_where_a_claim_stands_does_not_change_its_key() -> None:
+def test_the_position_of_a_claim_does_not_change_its_key() -> None:
     context = Context([])
     elsewhere = Claim("c9", CLAIM.text, 100, 116, lead=CLAIM.lead, cited=CLAIM.cited)
     assert claim_key(elsewhere, context, "x") == claim_key(CLAIM, context, "x")

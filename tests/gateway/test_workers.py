@@ -1,4 +1,4 @@
-"""RE2, RE3, DQ3: CPU work runs beside the event loop, in bounded number."""
+"""CPU work runs outside the event loop, in a bounded number of jobs."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 class Gate:
-    """A job that runs until it is let go, and counts how often it began."""
+    """A job that runs until it is released, and counts its starts."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -102,7 +102,7 @@ def test_a_cancelled_job_that_waits_never_runs_and_leaves_its_place() -> None:
 
 
 def test_a_cancelled_job_that_runs_keeps_its_place_until_it_ends() -> None:
-    """Its thread is busy: to call it free would admit work that cannot run."""
+    """Its thread is busy: a free place would admit work that cannot run."""
 
     async def work() -> None:
         workers, gate = Workers(1, 1), Gate()

@@ -1,4 +1,4 @@
-"""SE1: admin keys from settings, a file and a variable; only their digests are kept, and sessions are signed."""
+"""Admin keys from settings, a file and a variable; only their digests are stored, and sessions are signed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_file_that_makes_no_sense_is_refused_without_telling_a_key(tmp_path: P
     assert "that-is-long" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_key_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         read_keys({}, tmp_path / "keys")
 

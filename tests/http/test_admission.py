@@ -1,4 +1,4 @@
-"""RE2: so many are let in at once, so many wait so long, in their order; and no place is ever lost or given twice."""
+"""Bounded, ordered admission with a queue and a timeout; no slot is lost or given twice."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -52,7 +52,7 @@ def test_a_long_line_is_closed_and_a_wait_ends() -> None:
     run(work())
 
 
-def test_who_stops_waiting_leaves_its_place_to_others() -> None:
+def test_a_request_that_stops_waiting_leaves_its_place_to_others() -> None:
     async def work() -> None:
         admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
         first = await admission.acquire()
@@ -66,7 +66,7 @@ def test_who_stops_waiting_leaves_its_place_to_others() -> None:
     run(work())
 
 
-def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> None:
+def test_a_request_that_stops_waiting_at_its_turn_passes_the_slot_on() -> None:
     async def work() -> None:
         admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
         first = await admission.acquire()

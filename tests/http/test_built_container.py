@@ -42,13 +42,13 @@ def build(environ: dict[str, str], **options: Any) -> Container:
     ],
     ids=["missing", "missing for litellm", "empty"],
 )
-def test_a_missing_secret_is_told_before_anything_is_served(environ: dict[str, str], problem: str) -> None:
+def test_a_missing_secret_is_reported_before_anything_is_served(environ: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build(environ)
     assert caught.value.problems == (problem,)
 
 
-def test_all_secrets_that_are_missing_are_told_at_once() -> None:
+def test_all_missing_secrets_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         build({})
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [

@@ -1,4 +1,4 @@
-"""SE1: client keys in a file, of which only digests are kept; it is written whole and read anew when it changes."""
+"""Client keys in a file that stores only digests; it is replaced as a whole and reloaded when it changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def who(clients: Clients, key: str) -> str | None:
     return client.name if client else None
 
 
-def test_a_key_is_long_random_and_kept_as_a_digest_only(file: Path) -> None:
+def test_a_key_is_long_random_and_stored_as_a_digest_only(file: Path) -> None:
     key, client = create_key(file, "app", Limits(600, 20), NOW, lasts=86_400)
     other, _ = create_key(file, "batch", Limits(), NOW)
     assert re.fullmatch(r"gw-[\w-]{43}", key)
@@ -68,7 +68,7 @@ def test_only_its_owner_may_read_the_file(file: Path) -> None:
     assert [each.name for each in file.parent.iterdir()] == ["keys"], "nothing else is left behind"
 
 
-def test_what_somebody_wrote_by_hand_stays(file: Path) -> None:
+def test_entries_written_by_hand_are_preserved(file: Path) -> None:
     file.write_text(f"# ours\nann: {DIGEST}\n\nben: {DIGEST.replace('ab', 'cd')} concurrent=2")
     create_key(file, "cleo", Limits(), NOW)
     revoke_key(file, "ann")
@@ -82,7 +82,7 @@ def test_a_file_behind_a_link_is_written_where_it_lies(file: Path, tmp_path: Pat
     assert [each.name for each in read_clients(file)] == ["app"]
 
 
-def test_keys_that_are_made_at_once_are_all_kept(file: Path) -> None:
+def test_keys_created_concurrently_are_all_stored(file: Path) -> None:
     names = [f"app-{at}" for at in range(8)]
     making = [threading.Thread(target=create_key, args=(file, name, Limits(), NOW)) for name in names]
     for each in making:
@@ -114,7 +114,7 @@ def test_a_file_that_makes_no_sense_is_refused_without_telling_a_key(file: Path,
     assert "plain-and-long" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(file: Path) -> None:
+def test_a_missing_key_file_is_reported(file: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         Clients(file)
 

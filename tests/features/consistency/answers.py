@@ -1,4 +1,4 @@
-"""Answers beside earlier answers, for the tests of consistency: what was asked and said before, and what is now."""
+"""Helpers for the consistency tests that compare an answer with earlier questions and answers."""
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Label, Verdict
@@ -23,7 +23,7 @@ def beside(
     days: float = 1.0,
     label: Label = "unsupported",
 ) -> Consistency:
-    """The answer, given so many days after THEN, beside the history; every claim of it judged `label`."""
+    """Compare an answer, given `days` after THEN, with the history; every claim is judged `label`."""
     judgements = [judged(claim, label) for claim in find_claims(answer, Policy(), question).claims]
     at = THEN + days * DAY
     return compare([(0, judgements)], EarlierAnswers(history), Policy(), at=at, question=question)
@@ -32,5 +32,5 @@ def beside(
 def after(
     earlier: str, answer: str, *, asked: str = "", question: str = "", days: float = 1.0, label: Label = "unsupported"
 ) -> Consistency:
-    """The answer beside one earlier answer."""
+    """Compare an answer to an earlier one."""
     return beside([EarlierAnswer("x1", THEN, earlier, asked)], answer, question=question, days=days, label=label)

@@ -1,4 +1,4 @@
-"""CO1, CO2: which earlier answer counts, how grave a contradiction is, and the score."""
+"""Selection of earlier answers, severity of contradictions, and the score."""
 
 import pytest
 from answers import DAY, THEN, after, beside, judged
@@ -36,7 +36,7 @@ def test_a_contradiction_names_both_statements_the_exchange_and_its_time() -> No
     assert found.reason.startswith("This answer says $35, an earlier one said $20.")
 
 
-def test_the_newest_earlier_answer_that_says_anything_of_it_counts() -> None:
+def test_the_newest_earlier_answer_about_the_same_thing_is_compared() -> None:
     history = [earlier("old", 0, PRICE_20), earlier("new", 1, PRICE_35), earlier("beside", 2, "Acme has 50 employees.")]
     assert beside(history, PRICE_35, days=3).contradictions == ()
     assert [each.exchange for each in beside(history, PRICE_20, days=3).contradictions] == ["new"]
@@ -85,7 +85,7 @@ def test_severity_follows_from_what_differs(severity: str, earlier: str, answer:
     assert [each.severity for each in after(earlier, answer).contradictions] == [severity]
 
 
-def test_a_contradiction_that_the_sources_bear_out_is_less_grave_and_one_that_they_deny_is_graver() -> None:
+def test_sources_that_support_or_contradict_the_answer_change_the_severity() -> None:
     graveness = [
         after("Acme has 50 employees.", "Acme has 80 employees.", label=label).contradictions[0].severity
         for label in ("supported", "unsupported", "contradicted")
@@ -110,13 +110,13 @@ def test_a_contradiction_that_the_sources_bear_out_is_less_grave_and_one_that_th
                      "Revenue was $5 million in 2023.", True, id="year in one question"),
     ],
 )  # fmt: skip
-def test_what_an_answer_leaves_unsaid_is_read_from_its_question(
+def test_the_question_supplies_details_that_the_answer_omits(
     asked: str, earlier: str, question: str, answer: str, is_contradiction: bool
 ) -> None:
     assert bool(after(earlier, answer, asked=asked, question=question).contradictions) == is_contradiction
 
 
-def test_what_is_said_of_today_holds_for_that_day() -> None:
+def test_a_statement_about_today_applies_only_to_that_day() -> None:
     warm, cold = "The temperature today is 25 degrees.", "The temperature today is 10 degrees."
     assert after(cold, warm, days=1).contradictions == ()
     assert len(after(cold, warm, days=0.01).contradictions) == 1
@@ -143,11 +143,11 @@ def test_relative_dates_are_read_from_the_day_of_the_exchange(text: str, first: 
     )
 
 
-def test_what_asserts_nothing_contradicts_nothing() -> None:
+def test_a_question_in_an_answer_contradicts_nothing() -> None:
     assert after(PRICE_20, "Does the Pro plan cost $35 per month?").contradictions == ()
 
 
-def test_a_name_has_a_history_of_all_that_was_said_of_it() -> None:
+def test_the_history_of_a_name_lists_all_its_mentions_in_order() -> None:
     history = [earlier("b", 1, "Maria Lopez left Acme."), earlier("a", 0, "The CEO of Acme is Maria Lopez.")]
     entities = {entity.name: entity for entity in entity_history(history)}
     assert [mention.exchange for mention in entities["Maria Lopez"].mentions] == ["a", "b"]

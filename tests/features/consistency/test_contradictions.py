@@ -1,4 +1,4 @@
-"""What contradicts an earlier answer, and what only looks like it."""
+"""Answers that contradict an earlier one, or only seem to."""
 
 import pytest
 from answers import after
@@ -48,7 +48,7 @@ CONTRADICTIONS = [
         "The founders are Anna Weber and Bob Stone.",
         "The founders are Anna Weber, Bob Stone and Carl Jung.",
     ),
-    # temporal: a date of what happens once; what has ended
+    # temporal: the date of a unique event; an ended state
     ("temporal", "founding", "Acme was founded in 1998.", "Acme was founded in 2003."),
     ("temporal", "deadline", "The deadline is May 3, 2025.", "The deadline is May 10, 2025."),
     ("temporal", "release", "Version 5 was released in March 2024.", "Version 5 was released in June 2024."),
@@ -77,7 +77,7 @@ CONTRADICTIONS = [
     ("semantic", "decision", "The board approved the merger.", "The board rejected the merger."),
     ("semantic", "roles", "Acme acquired Beta.", "Beta acquired Acme."),
     ("semantic", "refundable", "Tickets are refundable.", "Tickets are not refundable."),
-    # what a person takes, has or stopped doing; names in lower case; what there is none of
+    # things a person takes, has or stopped doing; names in lower case; absent things
     (
         "entity",
         "medication gains item",
@@ -266,7 +266,7 @@ CONSISTENT = [
     ("as of later", "The population was 8.0 million in 2010.", "As of 2024, the population is 8.9 million."),
     ("was and is", "The price was $20.", "The price is $35."),
     ("closing time", "The shop is open until 6 pm.", "The shop is open."),
-    # lists that are open or of something else, what began again, what there is besides, descriptions in lower case
+    # lists that are open or of something else, resumed activities, additional items, descriptions in lower case
     (
         "takes more time later",
         "The patient takes aspirin and metformin.",
@@ -361,9 +361,7 @@ CONSISTENT = [
     ("kind", "earlier", "answer"),
     [pytest.param(kind, earlier, answer, id=name) for kind, name, earlier, answer in CONTRADICTIONS],
 )
-def test_an_answer_that_can_not_be_true_beside_an_earlier_one_contradicts_it(
-    kind: str, earlier: str, answer: str
-) -> None:
+def test_an_answer_incompatible_with_an_earlier_one_contradicts_it(kind: str, earlier: str, answer: str) -> None:
     found = after(earlier, answer).contradictions
     assert [each.kind for each in found] == [kind]
 
@@ -371,5 +369,5 @@ def test_an_answer_that_can_not_be_true_beside_an_earlier_one_contradicts_it(
 @pytest.mark.parametrize(
     ("earlier", "answer"), [pytest.param(earlier, answer, id=name) for name, earlier, answer in CONSISTENT]
 )
-def test_what_can_be_true_beside_an_earlier_answer_contradicts_nothing(earlier: str, answer: str) -> None:
+def test_an_answer_compatible_with_an_earlier_one_contradicts_nothing(earlier: str, answer: str) -> None:
     assert after(earlier, answer).contradictions == ()

@@ -1,4 +1,4 @@
-"""IB1–IB4 against a model server whose beliefs are known: prompts over HTTP, answers read from its logprobs."""
+"""Budgets from a model server with known beliefs: prompts over HTTP, answers read from its logprobs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_claim_on_which_the_context_is_silent_costs_one_call(believer: Believe
     assert believer.calls == 1
 
 
-def test_a_citation_beside_the_point_is_decorative(believer: Believer) -> None:
+def test_an_irrelevant_citation_is_decorative(believer: Believer) -> None:
     citations = [STATES, cite(WEATHER, "It rained in May.")]
     p1, p0 = estimate(believer, REVENUE, CONTEXT), estimate(believer, REVENUE, scrub(CONTEXT, citations))
     ablations = [
@@ -150,7 +150,7 @@ def test_beliefs_are_read_through_spellings_and_noise(
     [Manner(most_top=1), Manner(most_top=0), Manner(splits=True), Manner(opening="\n"), Manner(most_top=2)],
     ids=["top 1", "chosen only", "split words", "a blank first", "top 2"],
 )
-def test_what_a_server_does_not_show_widens_the_interval_around_its_belief(
+def test_incomplete_logprobs_widen_the_interval_around_the_belief(
     believer: Believer, manner: Manner, claim: Claim, p1: float
 ) -> None:
     believer.manner = manner

@@ -1,4 +1,4 @@
-"""IB4, IB6, RE1: which claims are left for a model, and what its answer changes, never by its silence."""
+"""Claims passed on to a model, and changes of verdict by its answer, none if it gives no answer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OPEN = judged(verdict("supported", 0.6))
         pytest.param(judged(verdict("supported", 1.0, "quote")), False, id="only a quotation"),
     ],
 )
-def test_a_model_is_asked_about_what_words_leave_open(judgement: Judgement, undecided: bool) -> None:
+def test_claims_undecided_by_word_matching_go_to_the_model(judgement: Judgement, undecided: bool) -> None:
     assert is_undecided(judgement, POLICY.model) is undecided
 
 
@@ -70,7 +70,7 @@ def test_the_band_is_half_open(probability_min: float, probability_max: float) -
     )
 
 
-def test_what_a_claim_cites_is_all_of_the_sources_that_it_names() -> None:
+def test_the_cited_evidence_is_the_full_text_of_each_named_source() -> None:
     citations, unknown = cited_evidence(replace(CLAIM, cited=("1", "7", "s1")), CONTEXT)
     assert [(each.source, each.text) for each in citations] == [("s1", "The board met in Oslo.")]
     assert unknown == ("7",)
@@ -183,6 +183,6 @@ def test_the_embedded_verifier_does_not_overrule_itself(p1: float) -> None:
     [(0.5, 0.4, 0.0, True), (0.5, 0.4, 5.0, False), (0.99, 0.4, 0.0, False), (0.99, 0.99, 0.0, False)],
     ids=["short of bits", "not by so many", "enough", "known before"],
 )
-def test_a_gap_is_told_from_the_threshold_on(p1: float, p0: float, bits: float, flagged: bool) -> None:
+def test_a_budget_gap_from_the_threshold_on_is_flagged(p1: float, p0: float, bits: float, flagged: bool) -> None:
     policy = replace(POLICY, model=replace(POLICY.model, flag_threshold_bits=bits))
     assert lacks_bits(joined(OPEN, measure(exactly(p1), exactly(p0)), CONTEXT, policy), policy) is flagged

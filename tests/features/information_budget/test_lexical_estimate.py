@@ -1,4 +1,4 @@
-"""IB3, IB5, LB1: what the embedded verifier makes of one assertion, and its budget."""
+"""The embedded verifier's judgement of one assertion, and its budget."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_support_observes_at_least_the_bits_that_are_required() -> None:
 
 
 @pytest.mark.parametrize("text", ["Profit was $6M in 2023.", "The moon is made of cheese.", "Paris"])
-def test_what_is_not_supported_lacks_bits(text: str) -> None:
+def test_an_unsupported_claim_has_a_budget_gap(text: str) -> None:
     budget = proved(text).budget
     assert budget
     assert budget.budget_gap > 0  # type: ignore[operator]

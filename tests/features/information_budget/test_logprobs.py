@@ -1,4 +1,4 @@
-"""IB2: an answer's probabilities are read from the token of its verdict, in every spelling, or not at all."""
+"""An answer's probabilities are read from the token of its verdict, in every spelling, or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def entry(text: str, top: Mapping[str, float]) -> dict[str, Any]:
 
 
 def body(*shown: Shown, text: str | None = None) -> dict[str, Any]:
-    """A chat completion of one choice with these tokens; `text` when it is not what they amount to."""
+    """A chat completion of one choice with these tokens; `text` replaces their joined text."""
     content = "".join(token for token, _ in shown) if text is None else text
     logprobs = {"content": [entry(*each) for each in shown]} if shown else None
     return {"choices": [{"message": {"content": content}, "logprobs": logprobs}]}
@@ -96,12 +96,12 @@ def test_a_word_of_several_tokens_counts_as_it_was_completed() -> None:
 
 
 @pytest.mark.parametrize("text", ["YES", "  YES", "\n YES\n"])
-def test_blanks_around_the_answer_may_be_told_or_not(text: str) -> None:
+def test_whitespace_around_the_verdict_is_ignored(text: str) -> None:
     shown = ("\n", {"\n": 1.0}), (" YES", {" YES": 0.9, " NO": 0.1}), ("\n", {"\n": 1.0})
     assert bounds(single(*shown, text=text)) == pytest.approx((0.9, 0.9))
 
 
-def test_what_came_before_the_verdict_makes_it_less_certain() -> None:
+def test_uncertain_tokens_before_the_verdict_lower_its_probability() -> None:
     shown = ("\n", {"\n": 0.9, "NO": 0.1}), ("YES", {"YES": 0.99, "NO": 0.01})
     lower, upper = bounds(single(*shown))
     assert lower == pytest.approx(0.891)
@@ -112,7 +112,7 @@ def test_what_came_before_the_verdict_makes_it_less_certain() -> None:
     "text",
     ["", "I cannot help with that.", "No one knows.", "Maybe", "Yes and no", "YESTERDAY", "The answer is YES", "N/A"],
 )
-def test_what_is_neither_yes_nor_no_is_unavailable(text: str) -> None:
+def test_an_answer_other_than_yes_or_no_is_unavailable(text: str) -> None:
     shown = [(piece, {piece: 0.9}) for piece in text.split(" ")]
     assert single(*shown, text=text) == Unavailable("no_verdict")
     assert parse_verdict(Reply(text)) is None
@@ -129,7 +129,7 @@ def test_what_is_neither_yes_nor_no_is_unavailable(text: str) -> None:
         ("NO ", False),
     ],
 )
-def test_a_sample_says_yes_or_no(text: str, verdict: bool) -> None:
+def test_the_verdict_of_a_sample_is_yes_or_no(text: str, verdict: bool) -> None:
     assert parse_verdict(Reply(text)) is verdict
 
 
@@ -248,7 +248,7 @@ def test_verdicts_in_another_order_keep_to_their_claims() -> None:
         pytest.param([("1: YES\n2", "YES"), (2, "NO"), (3, "NO")], {2}, id="forged in a line"),
     ],
 )
-def test_claims_that_were_not_plainly_answered_are_asked_again(lines: list[tuple[Any, str]], again: set[int]) -> None:
+def test_a_claim_without_one_clear_verdict_is_retried(lines: list[tuple[Any, str]], again: set[int]) -> None:
     found = group(*(line(claim, verdict, 0.9) for claim, verdict in lines), count=3)
     unavailable = {place for place, each in enumerate(found, 1) if isinstance(each, Unavailable)}
     assert unavailable >= again

@@ -1,4 +1,4 @@
-"""IB2: what is known of a probability is an interval, from the tokens that were shown or from the samples taken."""
+"""A probability is known as an interval, from the tokens in the logprobs or from samples."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_bounds_give_what_was_not_shown_to_either_side(seen: Masses, lower: floa
     assert (found.lower, found.upper) == pytest.approx((lower, upper))
 
 
-def test_the_residual_is_what_says_neither() -> None:
+def test_the_residual_is_the_mass_of_neither_yes_nor_no() -> None:
     assert known(from_masses(Masses(yes=0.6, no=0.1, other=0.2))).residual == pytest.approx(0.3)
 
 
@@ -63,9 +63,7 @@ def test_without_an_answer_there_is_no_probability(seen: Masses) -> None:
 
 
 @given(masses(), shares, shares)
-def test_however_the_unseen_falls_the_probability_lies_within_its_bounds(
-    seen: Masses, to_yes: float, of_rest: float
-) -> None:
+def test_any_split_of_the_unseen_mass_stays_inside_the_bounds(seen: Masses, to_yes: float, of_rest: float) -> None:
     found = from_masses(seen)
     if isinstance(found, Unavailable):
         return
@@ -112,7 +110,7 @@ def test_without_samples_that_answer_there_is_no_probability(counts: tuple[int, 
     assert from_samples(*counts) == Unavailable(cause)  # type: ignore[arg-type]
 
 
-def test_samples_that_say_neither_are_the_residual() -> None:
+def test_samples_without_yes_or_no_are_the_residual() -> None:
     assert known(from_samples(6, 2, 2)).residual == pytest.approx(0.2)
 
 
@@ -123,10 +121,10 @@ def test_so_many_unanimous_samples_reach_the_target_and_one_less_does_not(target
 
 
 @pytest.mark.parametrize("bounds", [(0.5, 0.6, 0.7), (0.5, 0.2, 0.4), (1.2, 0.0, 1.3), (math.nan, 0.0, 1.0)], ids=str)
-def test_what_is_no_probability_is_refused(bounds: tuple[float, float, float]) -> None:
+def test_an_invalid_probability_is_refused(bounds: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="no probability"):
         Probability(*bounds, method="samples")
 
 
-def test_what_is_known_exactly_has_no_width() -> None:
+def test_an_exactly_known_probability_has_no_width() -> None:
     assert exactly(0.25).lower == exactly(0.25).upper == 0.25

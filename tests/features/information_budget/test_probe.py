@@ -1,4 +1,4 @@
-"""IB2, CX4: the question stands outside of everything that a source or a claim says."""
+"""The question of a probe stays separate from the text of sources and claims."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_group_numbers_its_claims() -> None:
 
 
 def test_probes_about_one_context_begin_alike() -> None:
-    """So that a model server that keeps prefixes reads a long context once."""
+    """A model server with a prefix cache then reads a long context once."""
     one, other = (ask(Claim("c", text, 0, 1), [SOURCE]) for text in ("Profit fell.", "Profit rose."))
     assert one.system == other.system
     assert one.user.split(CLAIM_HEADING)[0] == other.user.split(CLAIM_HEADING)[0]
@@ -92,7 +92,7 @@ def test_no_text_leaves_its_quotation(text: str, place: str) -> None:
     probe.user.encode()
 
 
-def test_what_is_no_threat_stays_readable() -> None:
+def test_a_harmless_text_stays_readable() -> None:
     text = "a < b, 3 < 5, [1], [Smith 2020], café — “quoted”, 東京"
     assert quote(text) == f'"{text}"'
 

@@ -1,4 +1,4 @@
-"""IB1, IB4: what a claim cites is taken out of the context, and nothing else."""
+"""Evidence cited by a claim is removed from the context, and nothing else."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_same_words_elsewhere_are_the_same_evidence(repeated: str) -> None:
     ],
     ids=["another year", "a paraphrase", "part of a longer number", "part of a decimal"],
 )
-def test_what_is_not_said_in_the_same_words_stays(text: str) -> None:
+def test_evidence_in_different_words_stays(text: str) -> None:
     other = Source("s2", "document", text)
     assert scrub([REPORT, other], [cited(REVENUE)])[1] is other
 

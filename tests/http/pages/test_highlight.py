@@ -1,4 +1,4 @@
-"""RV3: a text cut at its spans is still the same text, and each stretch knows what covers it."""
+"""A text cut at its spans is still the same text, and each segment lists its spans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_span_that_covers_anything_starts_once(text: str, places: list[tup
     assert started == sorted(span.about for span in spans if max(0, span.start) < min(len(text), span.end))
 
 
-def test_overlapping_spans_are_told_apart() -> None:
+def test_overlapping_spans_give_separate_segments() -> None:
     segments = cut("abcdef", [Span(0, 4, "x"), Span(2, 6, "y")])
     assert [(segment.text, segment.about) for segment in segments] == [
         ("ab", ("x",)),

@@ -1,4 +1,4 @@
-"""RV1, RV3, SE1: what the pages show, to whom, and what becomes of a decision; what others wrote is inert in them."""
+"""The pages: their content, access to them, the effect of decisions, and the escaping of untrusted text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ATTACKS = [
 ]
 
 
-def test_a_visitor_is_asked_for_a_key_and_led_back(tmp_path: Path) -> None:
+def test_a_visitor_signs_in_with_a_key_and_is_redirected_back(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = site.client()
         reply = await browser.get("/exchanges/gw-1?x=1")
@@ -128,7 +128,7 @@ def test_a_flagged_answer_is_listed_opened_and_decided_on(tmp_path: Path) -> Non
     visit(tmp_path, work, exchange())
 
 
-def test_the_claims_stand_out_in_the_answer_and_their_evidence_in_its_source(tmp_path: Path) -> None:
+def test_claims_are_marked_in_the_answer_and_evidence_in_its_source(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
         links = re.findall(r'<a class="claim (\w+)" href="#([\w-]+)"[^>]*>([^<]*)', page)
@@ -204,7 +204,7 @@ def test_the_token_of_one_session_does_not_serve_another(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_others_wrote_is_inert_wherever_it_is_shown(tmp_path: Path, attack: str) -> None:
+def test_untrusted_text_is_escaped_on_every_page(tmp_path: Path, attack: str) -> None:
     told = exchange(
         answer=f"{ANSWER} Profit is {attack} and nobody knows why.",
         source=f"Profit fell to $700K. {attack}",
@@ -345,7 +345,7 @@ def test_the_queue_is_filtered(tmp_path: Path, query: str, found: list[str]) -> 
     visit(tmp_path, work, *entries)
 
 
-def test_where_no_content_is_kept_the_pages_say_so(tmp_path: Path) -> None:
+def test_the_pages_show_that_no_content_is_stored(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
         assert "its text is not kept" in (await browser.get("/reviews")).text
@@ -357,7 +357,7 @@ def test_where_no_content_is_kept_the_pages_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["full", "hashes"])
-def test_what_was_said_otherwise_before_is_shown_where_content_is_kept(tmp_path: Path, content: Content) -> None:
+def test_an_earlier_contradicting_answer_is_shown_if_content_is_stored(tmp_path: Path, content: Content) -> None:
     told = exchange()
     earlier = Contradiction(
         0, "c2", "Profit rose <b>.", "Profit fell in Lima.", "gw-0", 0.0, "semantic", "high", "It fell, said the other."
@@ -409,7 +409,7 @@ def test_a_contradicted_earlier_answer_is_shown_with_the_claim(tmp_path: Path) -
     visit(tmp_path, work, replace(told, report=report, kept=dumps(report.to_dict())))
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_unknown_ids_and_invalid_queries_are_errors(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
         form = fields((await browser.get("/reviews")).text)
@@ -476,7 +476,7 @@ def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path)
     visit(tmp_path, work, replace(told, report=replace(told.report, consistency=Consistency(0.4, (), 2))))
 
 
-def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:
+def test_claims_with_offsets_in_utf16_are_marked_at_their_place(tmp_path: Path) -> None:
     told = exchange(answer="🎉 Yes. Profit rose to $900K.")
     units = Utf16(told.choices, (), told.report.sources)
     wide = replace(told, kept=dumps(told.report.to_dict(units)))

@@ -1,4 +1,4 @@
-"""RV1, RV2, HI1, QM1: the HTTP API of what is stored: queue, decisions, exports, trends, search, forgetting."""
+"""The HTTP API of the stored exchanges: queue, decisions, exports, trends, search, deletion."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_decision_of_another_shape_is_refused_by_name(tmp_path: Path, body: di
         "/v1/grounding?sort=odd",
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, path: str) -> None:
+def test_a_query_with_invalid_parameters_is_refused(tmp_path: Path, path: str) -> None:
     async def work(site: Site) -> None:
         async with site.api() as api:
             assert (await api.get(path)).status_code == 400
@@ -130,9 +130,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, path: str) -> None:
         ("DELETE", "/v1/subjects/acme"),
     ],
 )
-def test_nothing_is_told_without_an_admin_key_and_no_cookie_serves_for_one(
-    tmp_path: Path, method: str, path: str
-) -> None:
+def test_every_route_requires_an_admin_key_and_accepts_no_cookie(tmp_path: Path, method: str, path: str) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
         for headers in ({}, {"authorization": "Bearer nonsense"}, {"authorization": KEYS["ann"]}):
@@ -211,7 +209,7 @@ def test_similar_questions_are_found_the_most_similar_first(tmp_path: Path) -> N
     )
 
 
-def test_what_was_said_of_each_name_is_told_over_time(tmp_path: Path) -> None:
+def test_the_statements_about_each_name_are_listed_over_time(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         async with site.api() as api:
             told = (await api.get("/v1/subjects/acme%2Feu/entities")).json()
@@ -231,7 +229,7 @@ def test_what_was_said_of_each_name_is_told_over_time(tmp_path: Path) -> None:
     )
 
 
-def test_metrics_tell_trends_and_live_precision(tmp_path: Path) -> None:
+def test_metrics_report_trends_and_live_precision(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
             if "contradicted_claims" in finding.flags:
