@@ -24,7 +24,7 @@ WRONG = {"id": "wrong | <b>", "answer": "Revenue was $4.9M in 2023.", "sources":
 
 @dataclass(frozen=True)
 class Run:
-    """What a runner sees of the action."""
+    """The results of the action that a runner sees."""
 
     status: int
     log: str

@@ -1,4 +1,4 @@
-"""Caches of results by text hold neither long texts nor more results than they say."""
+"""Caches of results by text hold neither long texts nor more results than their limit."""
 
 import gc
 import weakref
@@ -44,7 +44,7 @@ def test_long_texts_are_computed_anew_unless_there_is_room_for_their_results() -
     assert kept("other1") == 6
 
 
-def test_a_long_text_is_not_kept_but_its_result_is() -> None:
+def test_a_long_text_is_not_stored_but_its_result_is() -> None:
     counted = Counted()
     cached = memo(100, 10, long_entries=100)(counted)
     text = Text("a" * 11)
@@ -57,7 +57,7 @@ def test_a_long_text_is_not_kept_but_its_result_is() -> None:
     assert counted.calls == [11]
 
 
-def test_a_long_text_that_cannot_be_read_is_not_kept_either() -> None:
+def test_a_long_text_that_cannot_be_read_is_not_stored_either() -> None:
     def fail(text: str) -> int:
         raise ValueError(text[:1])
 
@@ -86,7 +86,7 @@ def test_a_memo_of_words_does_not_keep_long_texts() -> None:
     assert alive() is None
 
 
-def test_words_of_extraordinary_length_are_read_and_not_kept() -> None:
+def test_words_of_extraordinary_length_are_read_and_not_stored() -> None:
     word = Text("a" * (LONGEST_WORD + 1))
     alive = weakref.ref(word)
     assert [each.text for each in words(f"{word} and {word}")] == [word, "and", word]

@@ -1,4 +1,4 @@
-"""SE3: what the Dockerfile promises: a user without rights, and a file system that may be read-only."""
+"""Promises of the Dockerfile: a user without rights, and a file system that may be read-only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def instructions(name: str) -> list[str]:
 
 
 def test_it_runs_as_a_user_without_rights_named_by_number() -> None:
-    """By number, so that Kubernetes can see that it is not root."""
+    """The number lets Kubernetes see that the user is not root."""
     assert [user for user in instructions("USER") if user.isdigit() and int(user) >= 10_000] == instructions("USER")
     assert instructions("USER")
     assert FINAL.index("USER") < FINAL.index("ENTRYPOINT")
@@ -26,7 +26,7 @@ def test_nothing_in_it_belongs_to_that_user() -> None:
     assert not re.search(r"chmod .*(777|o\+w)", FINAL)
 
 
-def test_python_writes_nothing_beside_its_modules() -> None:
+def test_python_writes_nothing_next_to_its_modules() -> None:
     assert "PYTHONDONTWRITEBYTECODE=1" in FINAL
     assert instructions("VOLUME") == []
     assert instructions("WORKDIR") == []

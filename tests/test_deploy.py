@@ -1,4 +1,4 @@
-"""DE1, SE3: what `deploy/` says fits the proxy: its settings, variables, paths, ports, probes, and its time to stop."""
+"""The files of `deploy/` fit the proxy: its settings, variables, paths, ports, probes, and its time to stop."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def settings_of(file: Path, folder: Path) -> Settings:
 
 
 def variables(file: Path) -> set[str]:
-    """Those of ours that a file names, in comments too."""
+    """Return our variables that a file names, in comments too."""
     return set(re.findall(r"GROUNDWIRE_\w+", file.read_text(encoding="utf-8")))
 
 
 def is_known(variable: str) -> bool:
-    """Whether a key of the settings, or the name that one has for a secret by default, goes by this variable."""
+    """Return whether a key of the settings, or the default name of a secret in them, is this variable."""
     secrets = {getattr(Settings().admin, key) for key in ("key_env", "session_secret_env")}
     if variable in secrets | {Settings().webhook.secret_env}:
         return True
@@ -99,7 +99,7 @@ def mounted(service: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("service", COMPOSE["services"])
-def test_what_compose_mounts_is_there(service: str) -> None:
+def test_every_path_that_compose_mounts_exists(service: str) -> None:
     for host, _ in mounted(service):
         assert (DEPLOY / host).exists() if host.startswith(".") else host in COMPOSE["volumes"]
 
@@ -182,7 +182,7 @@ def test_selectors_find_what_they_are_for(file: Path) -> None:
 
 
 def test_the_variables_of_the_gateway_are_taken(tmp_path: Path) -> None:
-    """As the secret gives them: what is commented there works."""
+    """They are given as in the secret: the variables in its comments work."""
     file = DEPLOY / "kubernetes" / "gateway.yaml"
     given = {name: "postgresql://u@db/g" for name in variables(file) if name.endswith("__URL")}
     given |= {name: "redis://redis" for name in variables(file) if name.endswith("REDIS_URL")}

@@ -1,4 +1,4 @@
-"""What the documents promise: the README's example is what comes out, and no command or flag is missing from it."""
+"""Promises of the documents: the README's example is the real output, and no command or flag is missing from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def blocks(language: str) -> list[str]:
 
 
 def differences(promised: Any, real: Any, place: str = "") -> list[str]:
-    """Where `real` does not hold what is promised; it may hold more."""
+    """List the places where `real` does not hold the promised value; it may hold more."""
     if isinstance(promised, dict):
         missing = [f"{place}.{key} is missing" for key in promised.keys() - real.keys()]
         shared = promised.keys() & real.keys()
@@ -63,7 +63,7 @@ def test_the_example_of_the_readme_is_what_comes_out() -> None:
 
 
 @pytest.mark.parametrize("example", blocks("pycon"), ids=lambda text: text.splitlines()[0])
-def test_every_session_of_the_readme_says_what_it_says(example: str) -> None:
+def test_every_session_of_the_readme_prints_the_output_shown(example: str) -> None:
     session = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
     assert session.examples
     assert doctest.DocTestRunner(verbose=False).run(session).failed == 0
@@ -118,7 +118,7 @@ def test_every_option_and_status_is_documented(option: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page can be linked by."""
+    """Return the anchors that links to the headings of a page use."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""Waiting for what another process does, without guessing how long that takes."""
+"""Waiting for the effects of another process, without guessing how long they take."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def found_within(seconds: float, look: Callable[[], T | None]) -> T:
-    """What `look` finds as soon as that is not None. Raises AssertionError when it finds nothing in time."""
+    """Return the first result of `look` that is not None. Raise AssertionError when there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if (value := look()) is not None:

@@ -1,4 +1,4 @@
-"""Exchanges for the tests of telemetry: the whole house in process, and a function in the place of the model server."""
+"""Exchanges for the tests of telemetry: the whole application in process, and a function as the model server."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Streamed(httpx.AsyncByteStream):
 
 
 class Model:
-    """A model server that notes what it is asked and answers as told: well, with an error, cut, or not at all."""
+    """A model server that records requests and answers as `ends` selects: well, with an error, cut, or not at all."""
 
     def __init__(self, ends: str = "well") -> None:
         self.ends = ends
@@ -100,7 +100,7 @@ def exchanged(
     settings: Mapping[str, Any] | None = None,
     **headers: str,
 ) -> httpx.Response | None:
-    """One exchange through the whole house, closed afterwards; None when the reply broke off."""
+    """Run one exchange through the whole application and close it; return None when the reply broke off."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **(settings or {})})
     transport = httpx.MockTransport(model)
@@ -126,7 +126,7 @@ def exchanged(
 async def serving(
     model: Callable[[httpx.Request], httpx.Response], environ: Mapping[str, str] | None = None, **sections: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the house that these sections of the settings describe, started and closed around it."""
+    """Start the application with these sections of the settings, yield a client of it, and close it afterwards."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
     house = build_container(described, environ or {}, transport=httpx.MockTransport(model), judge=Judge())

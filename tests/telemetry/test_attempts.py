@@ -1,4 +1,4 @@
-"""OB1, GW3: one span for each attempt at an answer, within the one request."""
+"""Spans of attempts at an answer: one for each attempt, all in the one request."""
 
 import asyncio
 import json

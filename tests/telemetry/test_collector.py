@@ -1,4 +1,4 @@
-"""OB1: what a real collector gets over HTTP, and that one which fails harms nothing."""
+"""Telemetry that a real collector receives over HTTP, and a failing collector that does no harm."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def sent_to(receiver: Receiver, **more: Any) -> dict[str, Any]:
-    """The settings that send everything there."""
+    """Return the settings that send everything to the collector."""
     return {"otlp_endpoint": f"{receiver.url}/", "service_name": "my-proxy", **more}
 
 
@@ -94,7 +94,7 @@ def test_the_evaluation_arrives_on_its_span_and_as_an_event_of_the_log(receiver:
 
 
 class Prober(Model):
-    """A model server that answers YES with certainty when it is asked about a claim, at a price of its own."""
+    """A model server that answers questions about a claim with a certain YES, at a separate price."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -107,7 +107,7 @@ class Prober(Model):
         return httpx.Response(200, stream=httpx.ByteStream(json.dumps(told).encode()))
 
 
-def test_a_probe_is_a_call_of_its_own_within_the_verification_with_its_own_tokens(receiver: Receiver) -> None:
+def test_a_probe_is_a_separate_call_in_the_verification_with_its_own_tokens(receiver: Receiver) -> None:
     model = Prober()
     asked = {"model": "m", "messages": [{"role": "system", "content": STATED}]}
     exchanged(None, model, asked=asked, settings={"telemetry": sent_to(receiver), **PROBED}, traceparent=CALLER)
@@ -171,7 +171,7 @@ exchanged(telemetry, Model(), traceparent=CALLER)
 
 
 def test_the_lines_of_the_log_arrive_with_the_trace_of_their_request(receiver: Receiver) -> None:
-    """In a process of its own: loggers keep what they were set up with."""
+    """Run in a separate process: loggers keep their first configuration."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     command = [sys.executable, "-c", LOGGED, receiver.url]
     done = subprocess.run(command, env=environ, capture_output=True, timeout=120, text=True)
@@ -260,7 +260,7 @@ def test_prompts_answers_claims_and_evidence_are_sent_where_that_is_switched_on(
     assert KEY.encode() not in receiver.raw
 
 
-def test_what_is_captured_has_a_bound(receiver: Receiver) -> None:
+def test_captured_content_is_bounded_in_length(receiver: Receiver) -> None:
     asked = ASKED | {"model": "m" * 1000, "messages": [{"role": "user", "content": "word " * 50_000}]}
     exchanged(None, Model(), asked=asked, settings={"telemetry": sent_to(receiver, capture_content=True)})
     (call,) = [span for span in receiver.spans if span.name.startswith("chat m")]
@@ -319,7 +319,7 @@ def test_baggage_passes_untouched(receiver: Receiver) -> None:
 # --- a collector that fails -------------------------------------------------------------------------------------------
 
 
-def test_a_collector_that_refuses_is_told_once_and_shown_as_degraded_until_it_takes_again(receiver: Receiver) -> None:
+def test_a_refusing_collector_is_logged_once_and_degraded_until_it_accepts(receiver: Receiver) -> None:
     receiver.status = 400  # which is not tried again
     settings = sent_to(receiver, metrics_interval="50ms", otlp_signals=["metrics"])
 
@@ -365,8 +365,8 @@ def test_a_collector_that_fails_harms_no_answer_and_holds_up_no_end(
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry.exporter")]
 
 
-def test_what_cannot_be_sent_is_bounded(receiver: Receiver) -> None:
-    """While the collector hangs a queue of two thousand spans fills up, and the oldest are dropped."""
+def test_the_queue_of_unsent_spans_is_bounded(receiver: Receiver) -> None:
+    """A queue of two thousand spans fills up while the collector hangs, and the oldest are dropped."""
     telemetry = build_telemetry(TelemetrySettings.model_validate(sent_to(receiver, otlp_signals=["traces"])), {})
     receiver.may_answer.clear()
     for count in range(10_000):

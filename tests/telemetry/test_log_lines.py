@@ -1,4 +1,4 @@
-"""OB2, QU5: what a line of the log looks like, and what it never holds."""
+"""Lines of the log: their form, and the content that they never hold."""
 
 import hashlib
 import json
@@ -28,21 +28,21 @@ def lines(capsys: pytest.CaptureFixture[str]) -> Iterator["Lines"]:
 
 
 class Lines:
-    """Sets the log up, and reads what was written since."""
+    """A log that can be configured, and a reader of the lines written since."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
     def log(self, **settings: object) -> structlog.stdlib.BoundLogger:
-        """A logger, set up by these settings."""
+        """Return a logger configured by these settings."""
         configure_logs(Telemetry.model_validate(settings))
         logger: structlog.stdlib.BoundLogger = structlog.get_logger("test").new()
         return logger
 
     def read(self) -> list[dict[str, object]]:
-        """The lines on standard error; nothing ever goes to standard output.
+        """Return the lines on standard error; nothing ever goes to standard output.
 
-        Without those of exporters, whose threads may outlive the tests that started them.
+        Lines of exporters are left out: their threads may outlive the tests that started them.
         """
         out, err = self._capsys.readouterr()
         assert out == ""
@@ -58,7 +58,7 @@ def test_a_line_is_json_with_time_level_and_event(lines: Lines) -> None:
     assert "trace_id" not in line
 
 
-def test_a_line_within_a_span_names_it(lines: Lines) -> None:
+def test_a_line_logged_in_a_span_names_it(lines: Lines) -> None:
     log = lines.log()
     with active(OpenTelemetryTracer(TracerProvider().get_tracer("test")).start("x", "internal", {})):
         context = get_current_span().get_span_context()
@@ -67,7 +67,7 @@ def test_a_line_within_a_span_names_it(lines: Lines) -> None:
     assert (line["trace_id"], line["span_id"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
 
 
-def test_a_refusal_is_one_line_that_says_why() -> None:
+def test_a_refusal_is_logged_in_one_line_with_its_reason() -> None:
     with structlog.testing.capture_logs() as said:
         exchanged(None, Model(), asked={"model": "m", "grounding": 5})
     (line,) = (each for each in said if each["event"] == "request")  # others may come from threads of earlier tests
@@ -84,7 +84,7 @@ def test_a_refusal_is_one_line_that_says_why() -> None:
         ("error", ["error"]),
     ],
 )
-def test_the_level_decides_what_is_heard(lines: Lines, level: str, heard: list[str]) -> None:
+def test_the_level_selects_the_lines_that_are_written(lines: Lines, level: str, heard: list[str]) -> None:
     log = lines.log(log_level=level)
     for each in ("debug", "info", "warning", "error"):
         getattr(log, each)("x")
@@ -98,8 +98,8 @@ def fail() -> None:
         raise KeyError("the okapi") from error
 
 
-def test_an_exception_tells_where_it_happened_and_not_what_it_held(lines: Lines) -> None:
-    """The text of an exception may quote what it failed on, such as a source."""
+def test_an_exception_is_logged_with_its_places_and_without_content(lines: Lines) -> None:
+    """The text of an exception may quote the content that caused it, such as a source."""
     log = lines.log()
     try:
         fail()
@@ -111,7 +111,7 @@ def test_an_exception_tells_where_it_happened_and_not_what_it_held(lines: Lines)
     assert not [secret for secret in ("zanzibar", "okapi") if secret in json.dumps(line)]
 
 
-def test_an_exception_tells_all_where_content_may_be_logged(lines: Lines) -> None:
+def test_an_exception_is_logged_whole_where_content_may_be_logged(lines: Lines) -> None:
     log = lines.log(capture_content=True)
     try:
         fail()
@@ -141,7 +141,7 @@ def test_a_text_that_is_no_unicode_can_be_logged() -> None:
     assert json.loads(done.stderr)["event"] == "x"
 
 
-def test_what_libraries_warn_of_is_a_line_without_what_they_quote(lines: Lines) -> None:
+def test_a_warning_of_a_library_is_a_line_without_quoted_content(lines: Lines) -> None:
     lines.log()
     logger = logging.getLogger("some.library")
     try:
@@ -160,7 +160,7 @@ def test_what_libraries_warn_of_is_a_line_without_what_they_quote(lines: Lines) 
     assert str(read[0]["exception"]).startswith("ValueError\n")
 
 
-def test_what_libraries_warn_of_is_whole_where_content_is_captured(lines: Lines) -> None:
+def test_a_warning_of_a_library_is_whole_where_content_is_captured(lines: Lines) -> None:
     lines.log(capture_content=True)
     logging.getLogger("some.library").warning("it failed at %s", "the walrus factory")
     ((line),) = lines.read()
@@ -189,7 +189,7 @@ CRASH = """
 """
 
 
-def test_a_crash_is_told_by_class_and_places() -> None:
+def test_a_crash_is_logged_by_class_and_places() -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(CRASH)], capture_output=True, text=True, timeout=120, check=True
     )

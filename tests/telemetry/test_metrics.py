@@ -1,4 +1,4 @@
-"""OB1, QM1: what is measured, told to Prometheus, drawn by the dashboard and written in the docs."""
+"""Metrics: their values, their Prometheus output, the dashboard that draws them and their documentation."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ Samples = Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]
 
 
 def samples(text: str) -> Samples:
-    """Every sample by name and by its labels, those that say something."""
+    """Return every sample by name and by its labels that are not empty."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in prometheus(text):
         for sample in family.samples:
@@ -50,7 +50,7 @@ async def scraped(client: httpx.AsyncClient) -> Samples:
 
 
 def after(*requests: Mapping[str, Any], model: Model | None = None, **sections: Any) -> Samples:
-    """What /metrics says after these requests."""
+    """Return the samples of /metrics after these requests."""
 
     async def work() -> Samples:
         async with serving(model or Model(), **sections) as client:
@@ -233,7 +233,7 @@ def test_a_model_name_that_is_no_unicode_does_not_stop_metrics() -> None:
     assert value(found, "gen_ai_client_operation_duration_seconds_count", gen_ai_request_model="m?") == 1
 
 
-def test_openmetrics_is_told_to_who_asks_for_it_with_exemplars_of_traces() -> None:
+def test_openmetrics_with_exemplars_of_traces_is_returned_on_request() -> None:
     async def work(url: str) -> httpx.Response:
         async with serving(Model(), telemetry={"otlp_endpoint": url}) as client:
             await client.post(CHAT, json=ASKED, headers={"traceparent": CALLER})
@@ -309,7 +309,7 @@ def test_the_table_of_settings_names_each_of_them() -> None:
 
 
 def everything(tmp_path: Path, collector: str) -> Samples:
-    """What /metrics says after traffic through all that there is, with a collector that takes nothing."""
+    """Return the samples of /metrics after traffic through every part, with a collector that accepts nothing."""
     sections = {
         "telemetry": {
             "otlp_endpoint": collector,
@@ -351,7 +351,7 @@ def everything(tmp_path: Path, collector: str) -> Samples:
 
 
 def named_in(expression: str) -> set[str]:
-    """The metrics that a query asks for."""
+    """Return the names of the metrics in a query."""
     bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\b(?:by|without)\s*\([^)]*\)|\"[^\"]*\"", " ", expression)
     return {name for name in re.findall(r"\b[a-z_]+\b", bare) if "_" in name and name not in ("histogram_quantile",)}
 
@@ -377,5 +377,5 @@ DEPLOYED = sorted(each for each in (ROOT / "deploy").rglob("*.y*ml") if "templat
 
 
 @pytest.mark.parametrize("path", DEPLOYED, ids=lambda path: path.name)
-def test_what_is_to_be_deployed_can_be_read(path: Path) -> None:
+def test_every_file_to_be_deployed_can_be_read(path: Path) -> None:
     assert list(yaml.safe_load_all(path.read_text(encoding="utf-8")))

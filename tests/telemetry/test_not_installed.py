@@ -1,4 +1,4 @@
-"""A base install: neither OpenTelemetry nor prometheus-client can be imported, in processes of their own."""
+"""A base install: neither OpenTelemetry nor prometheus-client can be imported, in separate processes."""
 
 import json
 import subprocess

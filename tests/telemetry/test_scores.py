@@ -227,7 +227,7 @@ def test_a_full_queue_drops_the_oldest_and_never_waits(backend: Backend, monkeyp
     assert [each["metadata"]["grounding_id"] for each in backend.accepted[::2]] == ["gw-2", "gw-3", "gw-4"]
 
 
-def test_what_waits_too_long_for_a_target_gives_way_to_newer_scores(
+def test_scores_that_wait_too_long_for_a_target_give_way_to_newer_scores(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scores, "MAX_WAITING", 3)

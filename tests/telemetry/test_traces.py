@@ -1,4 +1,4 @@
-"""OB1: spans and the evaluation result under the GenAI conventions."""
+"""Spans and the evaluation result under the GenAI conventions."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ from groundwire.telemetry.spans import CURRENT, active
 
 
 class Recorder:
-    """Telemetry into memory."""
+    """Telemetry recorded in memory."""
 
     def __init__(self, **options: Any) -> None:
         self._spans, self._logs = InMemorySpanExporter(), InMemoryLogRecordExporter()
@@ -65,7 +65,7 @@ class Recorder:
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """Telemetry into memory."""
+    """Telemetry recorded in memory."""
     return Recorder()
 
 
@@ -116,7 +116,7 @@ def test_the_upstream_span_follows_the_genai_conventions(recorder: Recorder, str
     }
 
 
-def test_usage_stands_on_the_upstream_span_only(recorder: Recorder) -> None:
+def test_usage_is_recorded_on_the_upstream_span_only(recorder: Recorder) -> None:
     exchanged(recorder.telemetry, Model())
     holders = [name for name, span in recorder.spans.items() if "gen_ai.usage.input_tokens" in attributes(span)]
     assert holders == ["chat m"]
@@ -170,7 +170,7 @@ def test_other_dialects_are_recorded_in_the_same_words(
     assert found["gen_ai.usage.cache_read.input_tokens"] == 7
 
 
-def test_the_server_span_says_what_was_answered(recorder: Recorder) -> None:
+def test_the_server_span_records_route_and_answered_status(recorder: Recorder) -> None:
     exchanged(recorder.telemetry, Model("error"))
     found = attributes(recorder.spans[f"POST {CHAT}"])
     assert found["http.request.method"] == "POST"
@@ -227,7 +227,7 @@ def test_probes_scrapes_and_assets_make_no_span(recorder: Recorder, path: str, t
     assert len(routes) == 2, "they are counted all the same"
 
 
-def test_the_upstream_is_called_within_its_own_span(recorder: Recorder) -> None:
+def test_the_upstream_is_called_with_the_context_of_its_span(recorder: Recorder) -> None:
     model = Model()
     exchanged(recorder.telemetry, model, traceparent=CALLER, tracestate="vendor=1")
     (sent,) = model.requests
@@ -318,7 +318,7 @@ def test_no_content_and_no_key_is_recorded(recorder: Recorder, ends: str, stream
     assert not [secret for secret in SECRETS if secret in recorded]
 
 
-def test_content_is_recorded_when_it_is_asked_for() -> None:
+def test_content_is_recorded_when_its_capture_is_enabled() -> None:
     recorder = Recorder(capture_content=True)
     exchanged(recorder.telemetry, Model())
     assert "zanzibar" in str(attributes(recorder.spans["chat m"])["gen_ai.input.messages"])
@@ -332,7 +332,7 @@ def test_without_an_endpoint_nothing_is_recorded_and_the_trace_goes_on_untouched
     assert (sent.headers["traceparent"], sent.headers["tracestate"]) == (CALLER, "vendor=1")
 
 
-def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request(recorder: Recorder) -> None:
+def test_work_in_a_worker_belongs_to_the_trace_of_its_request(recorder: Recorder) -> None:
     workers = Workers(1, 10)
 
     async def work() -> tuple[str, str]:
@@ -346,7 +346,7 @@ def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request(recorder: Rec
 
 
 def test_a_span_may_be_ended_by_another_task(recorder: Recorder) -> None:
-    """As that of a stream which its client leaves: the server closes the generator."""
+    """An example is a stream that its client leaves: the server closes the generator."""
 
     async def stream() -> AsyncGenerator[int, None]:
         with active(recorder.telemetry.tracer.start("x", "internal", {})):
@@ -385,7 +385,7 @@ class Flaky(Model):
         return httpx.Response(503, stream=httpx.ByteStream(b"{}"))
 
 
-def test_every_attempt_has_a_span_of_its_own_and_is_called_within_it(recorder: Recorder) -> None:
+def test_every_attempt_has_a_separate_span_and_sends_its_context(recorder: Recorder) -> None:
     model = Flaky()
     retries = {"count": 1, "initial_backoff": "0ms"}
     settings = {"upstreams": {"up": {"base_url": "http://upstream.internal/v1", "retries": retries}}}
@@ -402,7 +402,7 @@ def test_every_attempt_has_a_span_of_its_own_and_is_called_within_it(recorder: R
     ]
 
 
-def test_a_request_whose_reply_broke_off_says_so(recorder: Recorder) -> None:
+def test_a_request_whose_reply_broke_off_has_an_error_type(recorder: Recorder) -> None:
     exchanged(recorder.telemetry, Model("cut"), asked=ASKED | {"stream": True})
     server = recorder.spans[f"POST {CHAT}"]
     assert attributes(server)["error.type"] == "broken_off"

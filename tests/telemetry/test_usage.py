@@ -1,4 +1,4 @@
-"""OB1: tokens as model servers tell them, in OpenAI's words and in Anthropic's."""
+"""Token usage as model servers report it, in OpenAI's fields and in Anthropic's."""
 
 from typing import Any
 
@@ -44,5 +44,5 @@ from groundwire.telemetry.requests import Usage
         pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, Usage(0, 0), id="zero is a count"),
     ],
 )
-def test_usage_is_read_in_whichever_words_it_is_told(told: dict[str, Any], read: Usage) -> None:
+def test_usage_is_read_from_the_fields_of_every_dialect(told: dict[str, Any], read: Usage) -> None:
     assert Usage.of(told) == read

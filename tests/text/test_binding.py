@@ -1,4 +1,4 @@
-"""What a quantity measures: NU3."""
+"""The things that quantities measure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_one_subject_is_shared_by_a_list_of_numbers() -> None:
     assert "event" in found["7%"].shared
 
 
-def test_a_number_takes_the_date_that_stands_with_it() -> None:
+def test_a_number_takes_the_date_that_goes_with_it() -> None:
     found = bound("Revenue rose from $3M in 2022 to $4M in 2023.")
     assert [date.text for date in found["$3M"].dates] == ["2022"]
     assert [date.text for date in found["$4M"].dates] == ["2023"]
@@ -103,7 +103,7 @@ def test_lower_case_leaves_the_prefix_open() -> None:
 
 
 @given(st.integers(2200, 10**6), st.sampled_from([row[0] for row in NAMES]))
-def test_a_bare_number_is_worth_what_its_name_says(value: int, name: str) -> None:
+def test_a_bare_number_takes_unit_and_scale_from_its_name(value: int, name: str) -> None:
     number, told = find_quantities(f"{value:,}")[0], given_by(name)[0]
     read = as_given(number, told)
     assert (read.kind, read.unit) == (told.kind, told.unit)

@@ -1,4 +1,4 @@
-"""QU1: the form in which quotations are compared, and the way back to the original."""
+"""The form in which quotations are compared, and the mapping back to the original."""
 
 from unicodedata import normalize
 

@@ -1,4 +1,4 @@
-"""JSON read with the place of every value (CX1, CX6)."""
+"""JSON read with the place of every value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def leaf_values(value: object) -> list[object]:
 
 
 @given(JSON, st.sampled_from([None, 2]), st.booleans())
-def test_tree_is_what_json_says(value: object, indent: int | None, ascii_: bool) -> None:
+def test_tree_has_the_values_and_the_span_of_the_json(value: object, indent: int | None, ascii_: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
     tree = read_tree(f"x: {text} y", 3)
     assert isinstance(tree, Node)
@@ -40,7 +40,7 @@ def test_tree_is_what_json_says(value: object, indent: int | None, ascii_: bool)
 
 
 @given(JSON)
-def test_scalars_are_all_leaves_and_stand_where_they_say(value: object) -> None:
+def test_scalars_are_all_leaves_at_their_reported_places(value: object) -> None:
     text = json.dumps(value)
     found = list(scalars(text))
     assert repr([scalar.value for scalar in found]) == repr(leaf_values(value))

@@ -1,4 +1,4 @@
-"""The grammar of quantities: NU1, NU6 (time), ST3."""
+"""The grammar of quantities, and its running time."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ NOTHING = (
 
 
 @pytest.mark.parametrize("text", NOTHING)
-def test_what_only_looks_like_a_number_is_not_read(text: str) -> None:
+def test_text_that_only_looks_like_a_number_is_not_read(text: str) -> None:
     assert find_quantities(text) == ()
 
 

@@ -1,4 +1,4 @@
-"""Sentences and clauses of a block (CL1; QU3 as far as quotations stay whole)."""
+"""Sentences and clauses of a block, in which quotations stay whole."""
 
 import pytest
 from hypothesis import given
@@ -77,7 +77,7 @@ CLAUSES = {
 
 
 @pytest.mark.parametrize("marked", CLAUSES.values(), ids=CLAUSES)
-def test_sentence_is_cut_only_where_both_parts_stand_alone(marked):
+def test_sentence_is_cut_only_where_both_parts_are_complete(marked):
     separator = "; " if "profit fell to 3 million" in marked else ", "
     text = marked.replace("|", " " if "1999|but" in marked else separator)
     assert [text[start:end] for start, end in clauses(text)] == marked.split("|")

@@ -1,4 +1,4 @@
-"""Dates as intervals of days: NU1."""
+"""Dates as intervals of days."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_day_and_month_in_unknown_order_keep_both_readings() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "value"), [("March 3", "month-day", 303), ("Q3", "quarter", 3), ("first half", "half", 1)]
 )
-def test_a_date_without_a_year_says_so(text: str, unit: str, value: int) -> None:
+def test_a_date_without_a_year_has_a_yearless_unit(text: str, unit: str, value: int) -> None:
     (found,) = find_quantities(text)
     assert (found.unit, found.low) == (unit, value)
 
@@ -81,7 +81,7 @@ def test_years_before_our_era_are_dates() -> None:
 @pytest.mark.parametrize(
     "text", ["last quarter", "last half", "it may 5 times", "February 31, 2024 is no day", "may be 5", "2024-13-45"]
 )
-def test_what_is_no_date_is_not_read_as_one_day(text: str) -> None:
+def test_text_that_is_no_date_is_not_read_as_one_day(text: str) -> None:
     assert not [found for found in find_quantities(text) if found.kind == "date" and found.low == found.high > 1000]
 
 
@@ -111,7 +111,7 @@ def test_a_date_is_read_before_any_punctuation(written: str, behind: str) -> Non
         pytest.param("1-2-2024-5", [], id="part number"),
     ],
 )
-def test_what_stands_behind_a_date_is_read_on_its_own(text: str, kinds: list[str]) -> None:
+def test_text_directly_after_a_date_is_read_separately(text: str, kinds: list[str]) -> None:
     assert [each.kind for each in find_quantities(text)] == kinds
 
 
@@ -157,5 +157,5 @@ def test_a_number_in_words_is_no_time_of_day(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["It costs $20 an hour.", "Take it twice a day.", "an hour later"])
-def test_what_counts_by_the_hour_is_no_length_of_time(text: str) -> None:
+def test_an_hour_or_day_after_an_article_is_no_length_of_time(text: str) -> None:
     assert all(each.kind == "currency" for each in find_quantities(text))

@@ -1,4 +1,4 @@
-"""Comparison within written precision or a given tolerance: NU2, ST3."""
+"""Comparison within written precision or a given tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claim schemas: how they are read, split and filled, and how surface cues are balanced."""
+"""Claim schemas: reading, splitting and filling them, and balancing surface cues."""
 
 import gzip
 import json
@@ -64,14 +64,14 @@ def test_a_pass_has_every_claim_once_with_its_evidence(folder: Path):
     assert [each.claim for each in draw_examples(schemas, 3)] == [each.claim for each in draw_examples(schemas, 3)]
 
 
-def test_what_makes_a_claim_wrong_is_marked_by_its_right_twin():
+def test_the_wrong_part_of_a_claim_is_marked_by_its_right_twin():
     right, wrong = "The fee is paid once a year.", "The fee is paid twice a year."
     assert [wrong[low:high] for low, high in changed(right, wrong)] == ["twice"]
     assert difference([right], wrong) == changed(right, wrong)
     assert difference(["Something else entirely is said here."], wrong) is None
 
 
-def test_under_the_weights_cues_tell_nothing_of_the_label():
+def test_weighted_cues_do_not_predict_the_label():
     claims = [("supported", "It is not so.")] * 60 + [("contradicted", "It is not so.")] * 30
     claims += [("supported", "It is.")] * 40 + [("contradicted", "It is.")] * 70
     weights = cue_weights([Schema("x", {}, ["e"], claims)])

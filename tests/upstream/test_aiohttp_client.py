@@ -1,4 +1,4 @@
-"""GW3, GW6, GW7: the transport against a real, misbehaving server: what happened has its right name."""
+"""The transport against a real, misbehaving server: every failure has its right name."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 
 
 class Server:
-    """A server on a free port that reads one request head and body, then behaves as told."""
+    """A server on a free port that reads one request head and body, then calls `behave`."""
 
     def __init__(self, behave: Behaviour) -> None:
         self._behave = behave
@@ -49,7 +49,7 @@ class Server:
 
 
 def answers(*pieces: bytes | float, close: bool = False) -> Behaviour:
-    """Writes bytes, sleeps for numbers."""
+    """Return a behaviour that writes bytes and sleeps for numbers."""
 
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for piece in pieces:
@@ -133,7 +133,7 @@ def test_a_connection_that_nobody_accepts_times_out() -> None:
         pytest.param((OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",), True, UpstreamBroken, id="no chunk size"),
     ],
 )
-def test_what_goes_wrong_has_its_name(pieces: tuple[Any, ...], close: bool, meaning: type[Exception]) -> None:
+def test_each_failure_raises_its_specific_error(pieces: tuple[Any, ...], close: bool, meaning: type[Exception]) -> None:
     async def work() -> None:
         async with Server(answers(*pieces, close=close)) as server:
             with pytest.raises(meaning) as caught:
@@ -152,7 +152,7 @@ def test_a_body_that_ends_with_its_connection_is_whole() -> None:
     run(work())
 
 
-def test_what_was_sent_is_what_arrives() -> None:
+def test_target_headers_and_body_arrive_as_sent() -> None:
     async def work() -> None:
         async with Server(answers(OK + b"Content-Length: 0\r\n\r\n")) as server:
             await exchanged(server.url, "/a%2Fb?q=%20&r=a+b&s={}", (b"x-a", b"1"), (b"x-a", b"2"), body=b"\x00\xff")
@@ -215,7 +215,7 @@ def test_connections_are_used_again() -> None:
     run(work())
 
 
-def test_a_request_is_sent_on_a_new_connection_when_a_kept_one_was_closed() -> None:
+def test_a_request_is_sent_on_a_new_connection_when_a_pooled_one_was_closed() -> None:
     once = answers(OK + b"Content-Length: 2\r\n\r\nok", 0.05, close=True)
 
     async def work() -> None:
@@ -268,7 +268,7 @@ def test_the_answer_to_head_has_no_body() -> None:
 
 
 def test_a_connection_that_was_answered_before_it_had_the_request_is_not_used_again() -> None:
-    """What the server left unread would be taken for the next request."""
+    """Bytes that the server left unread would be taken for the next request."""
     bodies: list[int] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -307,7 +307,7 @@ def test_a_header_that_would_be_two_is_not_sent(value: bytes) -> None:
 
 
 def test_every_error_of_aiohttp_has_a_meaning() -> None:
-    """An exception that aiohttp adds is at least a broken connection; the known ones are told apart."""
+    """An exception that aiohttp adds is at least a broken connection; the known ones are distinguished."""
     raised = [
         each for each in vars(aiohttp).values() if isinstance(each, type) and issubclass(each, aiohttp.ClientError)
     ]

@@ -1,4 +1,4 @@
-"""GW3, GW4, SE1, SE2: which headers pass, both ways."""
+"""Headers that pass, both ways."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_clients_key_goes_upstream_only_where_none_is_configured(name: str) ->
     )
 
 
-def test_what_connection_names_is_hop_by_hop() -> None:
+def test_headers_named_by_connection_are_hop_by_hop() -> None:
     sent = ((b"connection", b"close, X-Trace"), (b"x-trace", b"1"), (b"connection", b"x-other"), (b"x-other", b"2"))
     assert request_headers((*sent, (b"x-kept", b"3")), None) == ((b"x-kept", b"3"),)
     assert response_headers((*sent, (b"x-kept", b"3"))) == ((b"x-kept", b"3"),)
@@ -82,7 +82,7 @@ def test_the_first_of_a_header_is_its_value() -> None:
 ALLOWED = AllowList(["Accept", "x-trace-*", "cookie", "host", "authorization", "x-grounding-mode", "connection", "te"])
 
 
-def test_with_a_list_only_what_is_on_it_passes_and_what_says_how_to_read_the_body() -> None:
+def test_only_listed_headers_and_those_that_describe_the_body_pass() -> None:
     sent = headers("accept", "x-trace-id", "user-agent", "content-type", "content-encoding", "x-request-id")
     passed = headers("accept", "x-trace-id", "content-type", "content-encoding")
     assert request_headers(sent, None, ALLOWED) == response_headers(sent, ALLOWED) == passed
@@ -100,7 +100,7 @@ def test_these_pass_with_no_list(name: str) -> None:
     assert name == "content-length" or response_headers(headers(name), ALLOWED) == ()
 
 
-def test_a_clients_key_does_not_pass_where_there_is_one_whatever_the_list_says() -> None:
+def test_a_list_does_not_let_a_clients_key_pass_where_one_is_configured() -> None:
     assert request_headers(headers("authorization"), bearer("secret"), ALLOWED) == (
         (b"authorization", b"Bearer secret"),
     )
@@ -117,7 +117,7 @@ def test_the_clients_keys_can_be_left_behind() -> None:
     assert without_keys(headers(*KEYS, "accept")) == headers("accept")
 
 
-def test_what_is_assumed_goes_only_where_nothing_was_sent() -> None:
+def test_an_assumed_header_is_added_only_where_none_was_sent() -> None:
     rules = HeaderRules(assumed=((b"anthropic-version", b"1"),), key_header=x_api_key)
     assert rules.outgoing(headers("accept"), "secret") == (
         *headers("accept"),

@@ -1,4 +1,4 @@
-"""GW2 and the limits on start-up: what importing costs, and what it never brings along."""
+"""Limits on start-up: the cost of importing, and the libraries that it never loads."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120, text=True).stdout
 
 
-def test_a_house_with_a_litellm_upstream_is_built_without_litellm_and_redis() -> None:
+def test_an_app_with_a_litellm_upstream_is_built_without_litellm_and_redis() -> None:
     modules = json.loads(run(HOUSE))
     assert "groundwire.upstream.litellm" in modules
     assert [name for name in modules if name.partition(".")[0] in ("litellm", "openai", "redis")] == []

@@ -1,4 +1,4 @@
-"""GW3: how much is asked of one upstream, and what becomes of that which is over it."""
+"""Limits on the requests to one upstream, and the handling of requests over them."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ CALL = Call("POST", "/chat/completions", (), b"{}")
 
 
 class Counting:
-    """An upstream that answers when it is let, and counts what it is asked."""
+    """An upstream that answers unless `fails` is set, and counts its requests."""
 
     name, provider, forwards_documents, truncation_alarm, is_ollama = "gpu", "openai", True, False, True
 
@@ -122,7 +122,7 @@ def test_waiting_has_an_end() -> None:
     run(work())
 
 
-def test_who_leaves_the_line_makes_room_for_the_next() -> None:
+def test_a_request_that_leaves_the_queue_makes_room_for_the_next() -> None:
     async def work() -> None:
         upstream, counting = limited(max_concurrent=1, queue=1, queue_timeout=20.0)
         first = await upstream.send(CALL)
@@ -158,7 +158,7 @@ def test_never_more_than_so_many_at_once_and_all_are_served_in_turn() -> None:
     run(work())
 
 
-def test_over_the_pace_the_wait_that_is_left_is_told() -> None:
+def test_a_request_over_the_rate_gets_the_remaining_wait() -> None:
     async def work() -> None:
         upstream, counting = limited(per_minute=2, queue_timeout=5.0)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""No request makes litellm call a host that the settings do not name: media, models, tools, and what errors say."""
+"""No request makes litellm call a host that the settings do not name: media, models, tools, and texts of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INLINE = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
 
 
 class Recording(ThreadingHTTPServer):
-    """Answers every request alike, and notes it: an image to GET, an answer in Anthropic's shape to POST."""
+    """A server that records requests and answers all alike: an image to GET, an answer in Anthropic's shape to POST."""
 
     daemon_threads = True
 
@@ -139,7 +139,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_what_a_part_points_to_is_not_fetched(name: str, looked_up: list[str]) -> None:
+def test_the_address_in_a_content_part_is_not_fetched(name: str, looked_up: list[str]) -> None:
     part, path = PARTS[name]
     for provider in ("gemini/*", "anthropic/*", "bedrock/converse/*", "openai/*"):
         with pytest.raises(BadRequest) as caught:
@@ -196,7 +196,7 @@ def test_text_and_data_pass(body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", ["gs://bucket/i.png", "s3://bucket/i.png", {"image": URL}])
-def test_what_is_to_be_embedded_is_not_fetched(given: Any, looked_up: list[str]) -> None:
+def test_an_address_to_be_embedded_is_not_fetched(given: Any, looked_up: list[str]) -> None:
     with pytest.raises(BadRequest) as caught:
         send(LitellmUpstream("hosted", "vertex_ai/*", key="k"), {"input": [given]}, "/embeddings")
     assert (caught.value.param or "").startswith("input[0]")
@@ -204,7 +204,7 @@ def test_what_is_to_be_embedded_is_not_fetched(given: Any, looked_up: list[str])
 
 
 def test_a_host_that_the_settings_allow_is_fetched_from(server: Recording) -> None:
-    """Even a private one, at this port only."""
+    """The host may be private; only this port is allowed."""
     allowed = MediaHosts(frozenset({read_host(server.url)}))
     upstream = LitellmUpstream("hosted", "anthropic/*", key="k", base_url=server.url, media_hosts=allowed)
     part = {"type": "image_url", "image_url": {"url": f"{server.url}/i.png"}}
@@ -302,8 +302,8 @@ def test_names_of_models_pass(server: Recording, model: str) -> None:
     assert json.loads(server.received[0][2])["model"] == model
 
 
-def test_what_the_settings_call_a_model_is_theirs(server: Recording) -> None:
-    """A client's name for it goes nowhere, so it may be anything."""
+def test_any_model_name_passes_where_the_settings_fix_the_model(server: Recording) -> None:
+    """A client's name for the model is never sent on, so it may be anything."""
     fixed = LitellmUpstream("hosted", "anthropic/claude-x", key="k", base_url=server.url)
     assert send(fixed, {"model": "http://evil.example/", "messages": [{"role": "user", "content": "x"}]}).status == 200
 
@@ -349,7 +349,7 @@ def test_metadata_steers_nothing_in_litellm(server: Recording, metadata: Any) ->
 
 
 def test_errors_name_no_address(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """The settings allow this host; where its name leads is still nobody's business."""
+    """The settings allow this host; the address that it resolves to is still not shown."""
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.1.2.3", 443))])
     allowed = MediaHosts(frozenset({read_host("https://internal.example:444")}))
     for provider in ("gemini/*", "bedrock/converse/*", "bedrock/invoke/*"):

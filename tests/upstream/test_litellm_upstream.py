@@ -1,4 +1,4 @@
-"""GW2, GW7, SE1, SE2: a hosted model of another dialect, through the real litellm, before a server that speaks it."""
+"""A hosted model of another dialect, through the real litellm, before a server of that dialect."""
 
 import asyncio
 import json
@@ -192,7 +192,7 @@ def test_the_model_is_the_clients_or_the_configured_one(
         (529, "overloaded_error", "Overloaded"),
     ],
 )
-def test_the_providers_errors_are_told_as_its_own(
+def test_the_providers_errors_keep_their_status_and_message(
     anthropic: Anthropic, status: int, type_: str, message: str, streamed: bool
 ) -> None:
     anthropic.fails = (status, type_, message)
@@ -217,8 +217,8 @@ def test_a_provider_that_is_silent_is_a_time_out(anthropic: Anthropic) -> None:
     assert str(caught.value) == "upstream 'claude' did not answer in time"
 
 
-def test_a_stream_that_is_slow_to_begin_has_begun_nevertheless(anthropic: Anthropic) -> None:
-    """So that its client is kept alive; what goes wrong then is a stream that breaks off."""
+def test_a_stream_is_started_before_a_slow_first_chunk(anthropic: Anthropic) -> None:
+    """This keeps its client alive; a failure afterwards is a stream that breaks off."""
     anthropic.stalls.clear()
 
     async def work() -> None:
@@ -284,7 +284,7 @@ REDIRECTING = {
 
 @pytest.mark.parametrize("name", REDIRECTING)
 def test_no_field_of_a_request_steers_litellm(anthropic: Anthropic, name: str) -> None:
-    """Else a client could have the configured key sent to a host of its own."""
+    """Otherwise a client could have the configured key sent to its own host."""
     with pytest.raises(BadRequest) as caught:
         send(upstream(None), ASKED | {name: REDIRECTING[name]})
     assert caught.value.param == name
@@ -303,13 +303,13 @@ def test_no_field_of_a_request_steers_litellm(anthropic: Anthropic, name: str) -
 def test_every_field_of_openais_api_is_taken(
     anthropic: Anthropic, params: Any, target: str, asked: dict[str, Any]
 ) -> None:
-    """What the provider does not know, the provider refuses."""
+    """The provider refuses the fields that it does not know."""
     for name in get_type_hints(params).keys() - asked.keys():
         send(upstream(anthropic.url), asked | {name: None}, target)
 
 
 @pytest.mark.parametrize(("method", "target"), [("GET", "/models"), ("POST", "/files"), ("GET", "/chat/completions")])
-def test_what_only_openai_has_is_a_bad_request(method: str, target: str) -> None:
+def test_a_call_that_only_openai_has_is_a_bad_request(method: str, target: str) -> None:
     with pytest.raises(BadRequest):
         asyncio.run(upstream(None).send(Call(method, target, (), b"{}")))
 

@@ -1,4 +1,4 @@
-"""GW2, GW3, GW4, SE1: what reaches an OpenAI-dialect upstream, and what its failures are called."""
+"""Requests that reach an OpenAI-dialect upstream, and the names of its failures."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -160,7 +160,7 @@ MEANINGS: dict[str, tuple[Callable[..., httpx.TransportError], type[RequestError
 
 
 @pytest.mark.parametrize("name", MEANINGS)
-def test_a_failure_before_the_answer_says_what_happened(name: str) -> None:
+def test_a_failure_before_the_answer_raises_its_specific_error(name: str) -> None:
     raised, meaning = MEANINGS[name]
     with respx.mock() as router:
         router.post(f"{BASE}/x").mock(side_effect=raised("[Errno 111] to upstream.internal:8000"))
@@ -171,7 +171,7 @@ def test_a_failure_before_the_answer_says_what_happened(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MEANINGS)
-def test_the_caller_is_told_no_address_and_the_operator_is(name: str) -> None:
+def test_the_address_is_in_the_text_for_the_operator_only(name: str) -> None:
     raised, _ = MEANINGS[name]
     with respx.mock() as router:
         router.post(f"{BASE}/x").mock(side_effect=raised("[Errno 111] to upstream.internal:8000"))
@@ -209,7 +209,7 @@ class Breaking(httpx.AsyncByteStream):
     ],
     ids=["reset", "cut", "silence"],
 )
-def test_a_body_that_breaks_off_says_so_after_what_came(error: Exception, meaning: type[RequestError]) -> None:
+def test_a_body_that_breaks_off_raises_after_the_received_chunks(error: Exception, meaning: type[RequestError]) -> None:
     stream, came = Breaking(error), []
 
     async def work() -> None:

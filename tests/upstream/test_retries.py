@@ -1,4 +1,4 @@
-"""GW3: when an upstream is asked once more, and after which wait."""
+"""Retries of an upstream: their conditions and their waits."""
 
 from email.utils import formatdate
 
@@ -49,13 +49,13 @@ OUTCOMES: dict[str, tuple[Outcome, bool]] = {
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_what_is_tried_again(name: str) -> None:
+def test_only_transient_outcomes_are_tried_again(name: str) -> None:
     outcome, again = OUTCOMES[name]
     assert (wait(outcome) is not None) is again
     assert wait(outcome, ONCE) is None
 
 
-def test_a_completion_that_may_be_under_way_is_asked_for_again_only_where_that_is_wanted() -> None:
+def test_a_completion_is_retried_after_a_timeout_only_where_enabled() -> None:
     assert wait(UpstreamTimeout("x"), Retries(count=1, after_timeout=True)) is not None
 
 
@@ -86,12 +86,12 @@ def test_a_server_is_left_alone_for_as_long_as_it_asks(header: tuple[str, str], 
     assert wait(reply(429, header), chance=1.0) == pytest.approx(asked + 1.0)
 
 
-def test_a_server_that_asks_for_longer_than_is_waited_is_not_asked_again() -> None:
+def test_a_server_that_requires_too_long_a_wait_is_not_retried() -> None:
     assert wait(reply(429, ("retry-after", "8"))) is not None
     assert wait(reply(429, ("retry-after", "9"))) is None
 
 
-def test_no_attempt_is_begun_after_the_time_for_all() -> None:
+def test_no_attempt_starts_after_the_deadline_for_all() -> None:
     retries = Retries(count=5, initial_backoff=1.0, deadline=10.0)
     assert wait(reply(503), retries, elapsed=9.4, chance=0.5) == 0.5
     assert wait(reply(503), retries, elapsed=9.6, chance=0.5) is None

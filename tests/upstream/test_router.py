@@ -1,4 +1,4 @@
-"""GW3: which upstream serves a model, and under which name."""
+"""The upstream that serves a model, and the name of the model there."""
 
 from typing import Any
 
@@ -127,7 +127,7 @@ def test_a_model_has_its_fallbacks(model: str, instead: list[tuple[str, str]]) -
     assert all(each.fallbacks == () for each in route.fallbacks)
 
 
-def test_each_is_tried_as_often_as_its_own_upstream_says() -> None:
+def test_each_upstream_is_tried_as_often_as_its_settings_allow() -> None:
     route = ROUTER_WITH_FALLBACKS.choose("gpt-4o")
     assert [each.retries.count for each in (route, *route.fallbacks)] == [2, 1, 0]
     assert route.needs_fallback(Reply(503, (), b""))
@@ -136,7 +136,7 @@ def test_each_is_tried_as_often_as_its_own_upstream_says() -> None:
     assert route.once().is_plain
 
 
-def test_what_has_no_fallbacks_is_never_passed_over() -> None:
+def test_an_upstream_without_fallbacks_is_never_passed_over() -> None:
     assert not ROUTER_WITH_FALLBACKS.choose("spare/m").needs_fallback(UpstreamUnreachable("x"))
     assert ROUTER_WITH_FALLBACKS.default.retries.count == 2
     assert ROUTER_WITH_FALLBACKS.default.fallbacks == ()

@@ -1,4 +1,4 @@
-"""DQ1, SE2: reports are posted to the configured address only, signed, and what is not taken is to be tried again."""
+"""Reports are posted to the configured address only, signed, and tried again later when they are not accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPORT = '{"id":"gw-1","status":"complete","warnings":["ü\U0001f600"]}'.encode(
 
 
 def documented() -> Callable[..., bool]:
-    """The function that the documents tell receivers to use."""
+    """Return the function that the documents recommend to receivers."""
     (snippet,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     names: dict[str, Any] = {}
     exec(snippet, names)
@@ -36,7 +36,7 @@ def documented() -> Callable[..., bool]:
 def post(
     answer: Callable[[httpx.Request], httpx.Response], secret: str = "s3cret"
 ) -> tuple[bytes, list[httpx.Request]]:
-    """What posting a report comes to, and what was sent."""
+    """Return the result of posting a report, and the requests sent."""
     sent: list[httpx.Request] = []
 
     def receive(request: httpx.Request) -> httpx.Response:
@@ -78,7 +78,7 @@ def test_a_signature_is_the_one_of_the_standard() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 410, 429, 500, 503])
-def test_what_is_not_taken_is_to_be_tried_again_and_no_redirect_is_followed(status: int) -> None:
+def test_a_refused_report_is_to_be_tried_again_and_no_redirect_is_followed(status: int) -> None:
     followed: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -90,14 +90,14 @@ def test_what_is_not_taken_is_to_be_tried_again_and_no_redirect_is_followed(stat
     assert followed == [URL]
 
 
-def test_a_receiver_that_says_when_is_heard() -> None:
+def test_the_retry_after_of_a_receiver_is_respected() -> None:
     with pytest.raises(TryLater) as caught:
         post(replying(429, retry_after="17"))
     assert caught.value.after == 17.0
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadTimeout, httpx.RemoteProtocolError])
-def test_a_receiver_that_cannot_be_reached_is_tried_again_and_its_address_is_not_told(
+def test_an_unreachable_receiver_is_tried_again_and_its_address_is_not_shown(
     error: type[httpx.TransportError],
 ) -> None:
     def fail(request: httpx.Request) -> httpx.Response:

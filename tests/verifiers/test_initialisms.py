@@ -43,7 +43,7 @@ def test_initialisms_are_read_as_the_source_spells_them(text: str, source: str, 
 
 
 @pytest.mark.parametrize(("amount", "label"), [("$5 million", "supported"), ("$6 million", "contradicted")])
-def test_numbers_of_an_initialism_are_those_of_what_it_stands_for(amount: str, label: str) -> None:
+def test_numbers_of_an_initialism_are_those_of_its_long_form(amount: str, label: str) -> None:
     context = Context([Source("s1", "source", "Net operating income was $5 million.")])
     verdict = numeric.verify(claim(f"NOI was {amount}."), context, Policy())
     assert verdict is not None

@@ -23,7 +23,7 @@ STATED, DENIED, SILENT = Entailment(0.9, 0.02), Entailment(0.03, 0.9), Entailmen
 
 @dataclass
 class Fake:
-    """A language model that gives the same opinion on everything, and keeps what it was asked."""
+    """A language model that gives the same opinion on everything, and records its questions."""
 
     opinion: Opinion = STATED
     state: State = "ready"
@@ -56,7 +56,7 @@ def test_its_answer_is_the_label(opinion: Entailment, label: Label) -> None:
     text=st.sampled_from([OPEN, "Norrin Energy gladly paid 5 million euros.", "Injuries have been reported so far."]),
     name=st.sampled_from(["strict", "balanced", "lenient"]),
 )
-def test_only_a_model_that_finds_a_contradiction_likelier_than_silence_contradicts(
+def test_a_claim_is_contradicted_only_if_that_is_likelier_than_unmentioned(
     supported: float, share: float, text: str, name: str
 ) -> None:
     contradicted = (1 - supported) * share
@@ -95,18 +95,18 @@ def test_a_number_that_alone_differs_is_settled_without_the_model() -> None:
     assert (verdict.label, verdict.flags, model.asked) == ("contradicted", ("numeric_mismatch",), [])
 
 
-def test_the_very_words_of_a_source_are_not_asked_about() -> None:
+def test_the_exact_words_of_a_source_are_not_sent_to_the_model() -> None:
     model = Fake(SILENT)
     assert judged("Norrin Energy paid 4 million euros for the harbour in 2019.", model).verdict.label == "supported"
     assert model.asked == []
 
 
-def test_a_quotation_that_no_source_has_is_rejected_whatever_the_model_says() -> None:
+def test_a_quotation_that_no_source_has_is_rejected_despite_the_model() -> None:
     verdict = judged('The report says "the harbour was a bargain for the company".', Fake(STATED)).verdict
     assert (verdict.label, verdict.flags) == ("unsupported", ("quote_not_found",))
 
 
-def test_it_reads_the_whole_context_and_the_claim_as_it_stands() -> None:
+def test_it_reads_the_whole_context_and_the_claim_as_written() -> None:
     model = Fake(STATED)
     context = Context([Source("a", "source", "NOI is net operating income. " + TEXT), Source("b", "tool", "Rain.")])
     judged("**NOI** rose a lot [1].", model, context)

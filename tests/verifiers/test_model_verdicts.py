@@ -1,4 +1,4 @@
-"""Claims judged by an entailment model: when it is asked, what its opinion amounts to, and what happens without it."""
+"""Claims judged by an entailment model: when it is asked, the effect of its opinion, and the verdicts without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ CONTEXT = Context([Source("farm", "source", TEXT, title="the wind farm's page")]
 
 @dataclass
 class Fake:
-    """A model that gives the same opinion on everything, and keeps what it was asked."""
+    """A model that gives the same opinion on everything, and records its questions."""
 
     opinion: Entailment = field(default_factory=lambda: Entailment(0.9))
     state: State = "ready"
@@ -76,7 +76,7 @@ def test_a_reason_is_a_sentence_with_the_passage(opinion: Entailment, reason: st
     assert judged("The operator paid the fishermen.", Fake(opinion)).reason.startswith(reason)
 
 
-def test_what_is_about_something_else_shows_no_passage():
+def test_an_unrelated_claim_shows_no_passage():
     verdict = judged("Penguins eat krill.", Fake(Entailment(0.01)))
     assert (verdict.reason, verdict.citations) == ("Not stated in any source.", ())
 
@@ -90,7 +90,7 @@ def test_what_is_about_something_else_shows_no_passage():
     ],
 )
 @pytest.mark.parametrize("opinion", [Entailment(0.0, 1.0), Entailment(1.0)])
-def test_a_whole_clause_of_a_source_is_not_asked_about(claim: str, label: Label, opinion: Entailment):
+def test_a_whole_clause_of_a_source_is_not_sent_to_the_model(claim: str, label: Label, opinion: Entailment):
     model = Fake(opinion)
     verdict = judged(claim, model)
     assert (verdict.label, verdict.method, model.asked) == (label, "exact", [])
@@ -104,12 +104,12 @@ def test_a_sentence_that_a_source_denies_is_contradicted_without_the_model():
     assert (verdict.label, verdict.method, model.asked) == ("contradicted", "exact", [])
 
 
-def test_a_wrong_quotation_stays_wrong_whatever_the_model_says():
+def test_a_wrong_quotation_stays_wrong_despite_the_model():
     verdict = judged("The page says “the wind farm is very profitable”.", Fake(Entailment(1.0)))
     assert (verdict.label, verdict.verifier) == ("unsupported", "quote")
 
 
-def test_a_model_is_asked_once_for_the_claims_of_an_answer_in_their_order():
+def test_a_model_is_called_once_for_the_claims_of_an_answer_in_their_order():
     model = Fake()
     text = "The operator paid for ships. The farm earns nothing. It opened years ago."
     claims = find_claims(text, Policy()).claims
@@ -119,14 +119,14 @@ def test_a_model_is_asked_once_for_the_claims_of_an_answer_in_their_order():
     assert model.asked[2].lead
 
 
-def test_a_model_is_not_asked_where_only_numbers_are_checked():
+def test_a_model_is_not_called_where_only_numbers_are_checked():
     model = Fake()
     judged(OPEN, model, Policy(verifiers=("quote", "numeric")))
     assert model.asked == []
 
 
 @pytest.mark.parametrize(("state", "degraded"), [("off", ""), ("loading", "loading"), ("failed", "error")])
-def test_words_decide_where_there_is_no_model_and_it_is_told(state: State, degraded: str):
+def test_words_decide_without_a_model_and_its_state_is_reported(state: State, degraded: str):
     claim = Claim("c1", OPEN, 0, len(OPEN))
     alone = Judge().one(claim, CONTEXT, Policy())
     without = Judge(Fake(state=state)).one(claim, CONTEXT, Policy())
@@ -204,7 +204,7 @@ def test_more_support_by_the_model_never_lowers_the_score(one: float, other: flo
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"weights": {"model": 1}}', '{"weights": 3, "bias": 0}', "x"])
-def test_what_holds_no_combination_is_refused(text: str):
+def test_text_that_holds_no_combination_is_refused(text: str):
     with pytest.raises(ValueError, match=r"."):
         read_combination(text)
 

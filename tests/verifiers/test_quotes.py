@@ -1,4 +1,4 @@
-"""QU1, QU2, QU3, QU4, QU6: which quotations are found in an answer and which of them stand in the sources."""
+"""Quotations that are found in an answer, and those of them that are in the sources."""
 
 import pytest
 from hypothesis import given
@@ -69,7 +69,7 @@ def test_finds_quotations(text: str, quotes: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("policy", [EXACT, FUZZY], ids=["exact", "fuzzy"])
-def test_a_quotation_that_stands_in_a_source_is_grounded(quote: str, policy: Policy) -> None:
+def test_a_quotation_that_is_in_a_source_is_grounded(quote: str, policy: Policy) -> None:
     verdict = verify(said(f'It says "{quote}"'), CONTEXT, policy)
     assert verdict is not None
     assert (verdict.label, verdict.method, verdict.extracted, verdict.validated) == ("supported", "exact", 1, 1)
@@ -219,7 +219,7 @@ def test_a_quote_that_folds_to_nothing_or_cuts_a_word_is_not_grounded(quote: str
     assert check_quotes({"f": [quote]}, context, QuotePolicy()).counts.validated == 0
 
 
-def test_all_rejected_is_told_and_raises_when_asked() -> None:
+def test_all_rejected_is_reported_and_raises_where_enabled() -> None:
     assert check_quotes({"f": ["no such words"]}, CONTEXT, QuotePolicy()).all_rejected
     assert not check_quotes({"f": []}, CONTEXT, QuotePolicy(), fail_on_all_rejected=True).all_rejected
     with pytest.raises(EvidenceGroundingError):

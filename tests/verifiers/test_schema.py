@@ -1,4 +1,4 @@
-"""ES1, ES2, ES3: the shape of evidence fields and of answers with a JSON schema."""
+"""The shape of evidence fields and of answers with a JSON schema."""
 
 import json
 from typing import Any
@@ -182,7 +182,7 @@ def test_a_recursive_schema_is_used() -> None:
         pytest.param({"uniqueItems": True}, [{"x": each} for each in range(20_000)], id="distinct objects"),
     ],
 )
-def test_what_is_linear_by_nature_ends(schema: dict[str, Any], answer: object) -> None:
+def test_a_check_that_can_be_linear_comes_to_an_end(schema: dict[str, Any], answer: object) -> None:
     """Each of these took from half a minute to for ever with an engine that backtracks, or pairs all items."""
     assert validated(answer, schema).outcome in ("valid", "invalid")
 

@@ -1,4 +1,4 @@
-"""The passages that a model reads beside a claim."""
+"""The passages that a model reads alongside a claim."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def test_a_short_context_is_read_whole():
     assert select("Nothing of the kind.", text) == "A mill stands by the river.\nIt was built in 1890."
 
 
-def test_the_passage_about_the_claim_is_found_wherever_it_stands():
+def test_the_passage_about_the_claim_is_found_in_any_position():
     for text in (f"{FACT} {FILLER}", f"{FILLER} {FACT}", f"{FILLER} {FACT} {FILLER}"):
         assert FACT in select("The wind farm of Harwick started in 2019.", text)
 

@@ -1,4 +1,4 @@
-"""ST1, ST2, ST3 where no model reads a claim: words, names and numbers decide, and vetoes speak."""
+"""Statements that no model reads: words, names and numbers decide, and vetoes apply."""
 
 import pytest
 from hypothesis import given
@@ -102,12 +102,12 @@ def test_evidence_is_data_and_gives_no_orders(injection: str, statement: str) ->
 
 
 @pytest.mark.parametrize("statement", EVERY)
-def test_a_source_that_says_so_always_supports(statement: str) -> None:
+def test_a_source_with_the_same_statement_always_supports(statement: str) -> None:
     verdict = check(statement, Context([REPORT, Source("new", "document", statement)]))
     assert (verdict.label, verdict.method) == ("supported", "exact")
 
 
-def test_the_method_says_how_a_verdict_was_found() -> None:
+def test_the_method_shows_how_a_verdict_was_found() -> None:
     assert check("The board approved the merger on Tuesday.").method == "exact"
     assert check("Acme purchased Beta Systems.").method == "words"
 

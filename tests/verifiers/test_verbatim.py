@@ -50,7 +50,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize(("claim", "text"), WHOLE.values(), ids=WHOLE)
-def test_a_whole_clause_is_found_where_it_stands(claim: str, text: str) -> None:
+def test_a_whole_clause_is_found_at_its_place(claim: str, text: str) -> None:
     source = Source("s", "source", text)
     found = find_verbatim(claim, source, Context([source]))
     assert found is not None
@@ -126,6 +126,6 @@ def test_a_veto_is_not_undone_by_an_unrelated_passage(claim: str, text: str) -> 
         pytest.param("The new CEO of Acme is Bob Ray.", "Ann Lee left Acme in May. The new CEO is Bob Ray.", id="name"),
     ],
 )
-def test_a_related_passage_that_says_so_is_no_veto(claim: str, text: str) -> None:
+def test_a_related_passage_that_states_the_claim_is_no_veto(claim: str, text: str) -> None:
     ((label, _, _),) = judged(claim, text)
     assert label == "supported"

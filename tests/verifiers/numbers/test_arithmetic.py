@@ -1,4 +1,4 @@
-"""Numbers that follow from stated ones: NU4."""
+"""Numbers that follow from stated ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that follow from stated ones by a lapse of time, by the words around them, or by a limit: NU4."""
+"""Numbers that follow from stated ones by a lapse of time, by the words around them, or by a limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_lapse_between_two_moments_is_computed(source: str, text: str, holds: 
     assert (check(text, source).label == "supported") == holds
 
 
-def test_a_lapse_is_told_by_its_ends() -> None:
+def test_the_reason_shows_both_ends_of_a_lapse() -> None:
     assert "from 21:40 to 23:10" in check("The power was gone for 90 minutes.", POWER).reason
 
 
@@ -92,7 +92,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("source", "text", "holds"), WORDS)
-def test_a_number_is_computed_as_the_words_around_the_stated_ones_say(source: str, text: str, holds: bool) -> None:
+def test_a_number_is_computed_as_the_words_around_the_stated_ones_require(source: str, text: str, holds: bool) -> None:
     verdict = check(text, source)
     assert (verdict.label == "supported") == holds
     assert (verdict.method == "derived") == holds

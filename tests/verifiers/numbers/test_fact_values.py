@@ -1,4 +1,4 @@
-"""FA1, FA2: values of a database as evidence for the numbers of a claim."""
+"""Values of a database as evidence for the numbers of a claim."""
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ def test_a_number_is_judged_by_the_value_of_what_it_measures(label: Label, claim
     assert bool(judgement.verdict.citations) == (label != "not_checked")
 
 
-def test_what_the_database_does_not_say_is_told_as_its_silence() -> None:
+def test_a_number_that_the_database_lacks_is_reported_as_no_fact() -> None:
     verdict = check("The cap rate is 5%.", evidence()).verdict
     assert (verdict.method, verdict.flags) == ("no_fact", ())
 
@@ -69,7 +69,7 @@ def test_values_and_documents_support_side_by_side() -> None:
     assert check("Pets are allowed.", context).verdict.label == "contradicted"
 
 
-def test_a_value_of_something_else_contradicts_nothing_beside_documents_either() -> None:
+def test_an_unrelated_value_contradicts_nothing_with_documents_either() -> None:
     assert check("The cap rate is 5%.", evidence(LEASE)).verdict.label != "contradicted"
 
 

@@ -1,4 +1,4 @@
-"""Rates and frequencies: by what an amount is counted, and how often something happens."""
+"""Rates and frequencies: the unit by which an amount is counted, and how often something happens."""
 
 import pytest
 
@@ -97,5 +97,5 @@ def test_frequencies_are_read_as_times_a_day(text: str, times_a_day: tuple[float
 
 
 @pytest.mark.parametrize("text", ["$10 a year earlier", "5% per cent", "5 people in a day", "3 as per the plan"])
-def test_what_only_looks_like_a_rate_is_none(text: str) -> None:
+def test_text_that_only_looks_like_a_rate_is_none(text: str) -> None:
     assert read_rate(text, text.index(" "), counts=True) is None

@@ -1,4 +1,4 @@
-"""The numeric verifier on realistic sentences and tables: NU2–NU6, ST3, CF2, CX5."""
+"""The numeric verifier on realistic sentences and tables."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ SEGMENT = "The refrigerated segment grew 16% and contributed 38% of revenue."
         ("The refrigerated segment contributed 16% of revenue.", "contradicted"),
     ],
 )
-def test_two_things_said_of_one_subject_are_told_apart_by_what_is_said(text: str, expected: str) -> None:
+def test_two_statements_about_one_subject_are_distinguished(text: str, expected: str) -> None:
     assert label(text, SEGMENT) == expected
 
 
@@ -186,7 +186,7 @@ def test_a_bare_number_is_computed_as_the_question_asks(answer: str, expected: s
     assert verdict.label == expected
 
 
-def test_a_wrong_number_says_what_the_source_states() -> None:
+def test_the_reason_for_a_wrong_number_shows_the_stated_one() -> None:
     verdict = check("The trial enrolled 241 patients.", TRIAL)
     assert verdict is not None
     assert (verdict.method, verdict.flags) == ("mismatch", ("numeric_mismatch",))
@@ -312,7 +312,7 @@ ALLOYS = (
 LAB = "| Sample | mass (g) | time (ms) |\n|---|---|---|\n| A | 12.45 | 412 |\n| B | 11.90 | 438 |"
 YEARS = " |  | Year Ended May 31, | \n | 2019 | 2018\nNet sales | $5,563.7 | $5,875.0\nCosts | 4,100.0 | 4,200.0"
 WHOSE = [
-    # id, source, claim, is it borne out?
+    # id, source, claim, is it supported?
     ("direction", ALLOYS, "Revenue fell to $4.82 billion in Q3 2023.", False),
     ("what it rose from", ALLOYS, "Revenue rose to $4.31 billion in Q3 2023.", False),
     ("where it went", ALLOYS, "Revenue rose to $4.82 billion in Q3 2023.", True),
@@ -384,7 +384,7 @@ def test_a_dose_is_found_however_it_is_written(written: str) -> None:
     assert label("Lisinopril 20 mg was given.", f"Lisinopril {written} was given.") == "supported"
 
 
-def test_a_number_in_a_passage_about_something_else_is_not_said_to_be_in_no_source() -> None:
+def test_a_number_in_an_unrelated_passage_is_not_reported_as_in_no_source() -> None:
     others = " ".join(f"Drug {first}{second} has 20 mg of salt." for first in "ABCDEF" for second in "abcdef")
     verdict = check("The patient owes 20 mg.", others)
     assert verdict is not None

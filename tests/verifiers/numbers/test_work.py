@@ -111,7 +111,7 @@ BLOWN_UP = {
 
 
 @pytest.mark.parametrize("text", BLOWN_UP.values(), ids=BLOWN_UP)
-def test_what_is_read_never_grows_faster_than_the_text(text: Callable[[int], str]) -> None:
+def test_the_passages_read_never_grow_faster_than_the_text(text: Callable[[int], str]) -> None:
     sizes = [sum(len(p.text) for p in Context([Source("s", "source", text(n))]).passages) for n in (4000, 8000, 16000)]
     assert sizes[2] <= 2.2 * sizes[1] <= 5 * sizes[0]
 
@@ -186,7 +186,7 @@ def test_a_context_beyond_the_limits_is_read_in_part_and_makes_nothing_unsupport
     assert found.coverage.context_examined < 1
 
 
-def test_a_context_within_the_limits_is_read_whole() -> None:
+def test_a_context_below_the_limits_is_read_whole() -> None:
     text = "The walrus lives in Oslo. " * 1000
     assert Context([Source("s", "source", text)]).examined == 1
     assert Context([]).examined == 1
