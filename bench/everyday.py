@@ -52,7 +52,7 @@ def by_judge(judge: Judge) -> Examine:
 
     def examine(text: str, context: Context) -> tuple[str, float, str]:
         claims = find_claims(text, Policy()).claims
-        judged = judge([claim for claim in claims if claim.skip_reason is None], context, Policy())
+        judged = judge([claim for claim in claims if claim.is_judged], context, Policy())
         if not judged:
             return "not_checked", 1.0, ""
         worst = min(judged, key=lambda each: (each.verdict.label not in _ALARMS, each.verdict.score))
@@ -107,7 +107,7 @@ def phenomena(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def main() -> None:
     """Print the table, and write the figures."""
     parser = argparse.ArgumentParser(description="Measures verdicts on twenty everyday documents.")
-    parser.add_argument("--suite", default="everyday", choices=("everyday", "everyday_fresh"))
+    parser.add_argument("--suite", default="everyday", choices=("everyday", "everyday_fresh", "instructions"))
     parser.add_argument("--model", default="shipped")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--errors", action="store_true", help="print every sentence that was judged wrongly")
