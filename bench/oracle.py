@@ -171,7 +171,7 @@ def measure(known: Sequence[Text], judge: Judge) -> list[Outcome]:
         if text.context not in contexts:
             contexts[text.context] = Context([Source("document", "source", text.context)])
         judgements = judge(find_claims(text.text, Policy()).claims, contexts[text.context], Policy())
-        checked = [each.verdict for each in judgements if each.claim.skip_reason is None]
+        checked = [each.verdict for each in judgements if each.claim.is_judged]
         if not checked:
             found.append(Outcome(text, "not_checked", "", "Every claim was set aside."))
             continue

@@ -9,6 +9,7 @@ from groundwire.domain import Claim, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
+from groundwire.verifiers.statement import exact_verdict
 
 TEXT = (
     "Acme Corporation acquired Beta Systems in March for an undisclosed sum. Revenue rose in the second quarter "
@@ -168,3 +169,29 @@ def test_hostile_claims_are_read_in_bounded_time(unit: str) -> None:
         check(text, Context([Source("s", "source", text[: len(text) // 2])]))
 
     assert is_linear(work, (unit * 500)[:2000])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The document states: "The board approved the merger on Tuesday".',
+        '"The board approved the merger on Tuesday", the document notes.',
+        'According to the text, "the board approved the merger on Tuesday."',
+    ],
+)
+def test_a_quotation_with_its_attribution_is_settled_word_for_word(text: str) -> None:
+    verdict = check(text)
+    assert (verdict.label, verdict.method) == ("supported", "exact")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The document denies: "The board approved the merger on Tuesday".',
+        '"The board approved the merger on Tuesday", and so did the bank.',
+        'The document states: "The board approved the merger".',
+    ],
+)
+def test_more_than_an_attribution_is_not_settled_by_its_quotation(text: str) -> None:
+    claim = Claim("c", text, 0, len(text))
+    assert exact_verdict(claim, CONTEXT, denials=True) is None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from groundwire.domain import Citation, Claim, Label, Match, Verdict
 from groundwire.evidence.index import Context, Passage, cite
 from groundwire.policy import Policy
-from groundwire.text.words import content_stems
+from groundwire.text.words import content_stems, words
 from groundwire.verifiers.entailment import Entailment
+from groundwire.verifiers.quotes import find_quotes
 from groundwire.verifiers.selection import Evidence, plain_text
 from groundwire.verifiers.signals import BARS, Combination, measure_signals, missing_words
 from groundwire.verifiers.verbatim import find_denial, find_verbatim
@@ -23,6 +24,11 @@ _MAX_CITED = 3
 _MAX_QUOTED_CHARS = 160  # characters of a passage in a reason
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
+_ATTRIBUTION = frozenset(
+    "the this as in according to document text passage source context article page excerpt notes states says reads "
+    "mentions explains describes reports that".split()
+)
+"""Words that attribute a quotation to a source and state nothing else."""
 
 
 def combined_verdict(
@@ -82,11 +88,22 @@ def explain(
 def exact_verdict(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
     """Return the verdict on a claim that a source states word for word or, with `denials`, denies; else None."""
     for source in context.sources:
-        for text in dict.fromkeys((claim.text, plain_text(claim.text))):
+        for text in dict.fromkeys(_wordings(claim)):
             if place := find_verbatim(text, source, context):
                 cited, reason = cite(source, *place, 1.0, "exact"), f"{source.name} says exactly this."
                 return Verdict("statement", "supported", 1.0, "exact", reason, (cited,), validated=1)
     return denial(claim, context) if denials else None
+
+
+def _wordings(claim: Claim) -> Iterator[str]:
+    """Yield a claim as it is, without Markdown, and its quotation if the rest only attributes that to a source."""
+    yield claim.text
+    yield plain_text(claim.text)
+    quotes = find_quotes(claim.text)
+    if len(quotes) == 1:
+        rest = f"{claim.text[: quotes[0].start]} {claim.text[quotes[0].end :]}"
+        if all(word.lower in _ATTRIBUTION for word in words(rest)):
+            yield quotes[0].text
 
 
 def denial(claim: Claim, context: Context) -> Verdict | None:
