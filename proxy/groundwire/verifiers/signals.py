@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -152,15 +152,17 @@ def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
     """
     if verdict.label != "contradicted" or verdict.method != "mismatch":
         return False
-    return _is_in_a_passage({word.stem for word in words(claim.text) if _is_content(word)}, verdict, context)
+    needed = {word.stem for word in words(claim.text) if _is_content(word)}
+    return any(needed <= stems for stems in _cited_stems(verdict, context))
 
 
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
-    """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities.
+    """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities, or synonyms.
 
     Content words and negators count.
     """
-    return _is_in_a_passage(_stems_beside_numbers(claim), verdict, context)
+    meanings = {concept(each) for each in _stems_beside_numbers(claim)}
+    return any(meanings <= {concept(each) for each in stems} for stems in _cited_stems(verdict, context))
 
 
 def is_bare_number(claim: Claim) -> bool:
@@ -179,10 +181,11 @@ def _is_content(word: Word) -> bool:
     return (word.carries_meaning or word.is_negator) and not word.is_number
 
 
-def _is_in_a_passage(stems: Set[str], verdict: Verdict, context: Context) -> bool:
-    """Return whether a cited passage, with its headings, has all of the stems."""
-    cited = map(context.passage_of, verdict.citations)
-    return any(stems <= passage.stems | passage.heading_stems for passage in cited if passage)
+def _cited_stems(verdict: Verdict, context: Context) -> Iterator[Set[str]]:
+    """Yield the stems of each cited passage, with its headings."""
+    for passage in map(context.passage_of, verdict.citations):
+        if passage:
+            yield passage.stems | passage.heading_stems
 
 
 _MODEL_ALONE = Signals(model=1.0)
