@@ -6,7 +6,7 @@ from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.signals import is_certain
+from groundwire.verifiers.signals import is_certain, is_stated_together
 
 CONTEXT = Context(
     [
@@ -34,3 +34,19 @@ def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str,
     claim = Claim("c1", text, 0, len(text))
     verdict = numeric.verify(claim, CONTEXT, Policy())
     assert (verdict is not None and is_certain(claim, verdict, CONTEXT)) is settles
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stated"),
+    [
+        pytest.param("The Oslo office employs 40 people.", True, id="in the same words"),
+        pytest.param("The Oslo office employs 40 persons.", True, id="a synonym"),
+        pytest.param("The profitable Oslo office employs 40 people.", False, id="a further word of the claim"),
+        pytest.param("The Oslo office does not employ 40 people.", False, id="denied"),
+    ],
+)
+def test_a_number_is_stated_together_with_the_other_words_or_their_synonyms(text: str, is_stated: bool) -> None:
+    claim = Claim("c1", text, 0, len(text))
+    verdict = numeric.verify(claim, CONTEXT, Policy())
+    assert verdict is not None
+    assert is_stated_together(claim, verdict, CONTEXT) is is_stated
