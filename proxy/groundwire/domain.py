@@ -289,9 +289,14 @@ class Judgement:
     parts: ConfidenceParts | None = None
 
     @property
+    def is_skipped(self) -> bool:
+        """True if the claim needs no check."""
+        return self.verdict.method == "skipped"
+
+    @property
     def is_decided(self) -> bool:
         """True if the claim was checked, or needs no check."""
-        return self.verdict.label != "not_checked" or self.verdict.method == "skipped"
+        return self.verdict.label != "not_checked" or self.is_skipped
 
     @property
     def is_final(self) -> bool:

@@ -353,8 +353,8 @@ def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:
 
 def _unfit(claim: Claim, context: Context) -> Judgement | None:
     """Return the judgement on a claim that cannot be checked at all."""
-    if not claim.is_judged:
-        return unjudged(claim, "skipped", "")
+    if not claim.is_judged or (claim.skip_reason and not context.passages):
+        return skipped(claim)
     if not context.passages:
         return _not_checked(claim, "no_context", _NO_CONTEXT)
     if len(claim.text) > MAX_CHARS:
@@ -370,16 +370,9 @@ def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
     if not verdicts:
         return _not_checked(case.claim, "not_applicable", _NONE_APPLIES)
     decided = _deciding(verdicts)
-    if case.claim.skip_reason and decided.label == "unsupported":
-        return _skipped(case.claim, verdicts)
+    if case.claim.skip_reason and decided.label == "unsupported":  # advice needs no source
+        return replace(skipped(case.claim), verdicts=tuple(withhold(each, "skipped", "") for each in verdicts))
     return with_confidence(Judgement(case.claim, decided, 0.0, verdicts), context, policy)
-
-
-def _skipped(claim: Claim, verdicts: Sequence[Verdict]) -> Judgement:
-    """Return the judgement on an instruction that no source states or contradicts: advice needs no source."""
-    reason = SKIP_REASONS[claim.skip_reason or ""]
-    withheld = tuple(withhold(each, "skipped", reason) for each in verdicts)
-    return replace(unjudged(claim, "skipped", ""), verdicts=withheld)
 
 
 def _withheld(verdict: Verdict) -> Verdict:
@@ -400,10 +393,13 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def unjudged(claim: Claim, method: str, reason: str) -> Judgement:
-    """Return a judgement for a claim that was not judged: skipped, or for the reason given by `method`."""
-    if claim.skip_reason:
-        return _not_checked(claim, "skipped", SKIP_REASONS[claim.skip_reason])
-    return _not_checked(claim, method, reason)
+    """Return a judgement for a claim that was not judged for the reason given by `method`, or is not to be judged."""
+    return _not_checked(claim, method, reason) if claim.is_judged else skipped(claim)
+
+
+def skipped(claim: Claim) -> Judgement:
+    """Return the judgement on a claim with a skip reason."""
+    return _not_checked(claim, "skipped", SKIP_REASONS[claim.skip_reason or ""])
 
 
 def _not_checked(claim: Claim, method: str, reason: str) -> Judgement:

@@ -23,7 +23,7 @@ from groundwire.claims.answer import Claims, find_claims, is_bare_number
 from groundwire.domain import Choice, Claim, Exchange, Judgement, Source
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import Bounds, bounds_of, gather, prompt_size, question
-from groundwire.judge import Judge, Opened, unjudged
+from groundwire.judge import Judge, Opened, skipped, unjudged
 from groundwire.policy import Policy
 from groundwire.report import Attempt, CacheUse, Consistency, Report, StageUse
 from groundwire.scoring.aggregate import Examined, Reading, summarise
@@ -298,8 +298,7 @@ class AnswerVerifier:
             found |= judged
         self._known |= found
         return [
-            _about(claim, self._known[key]) if key else unjudged(claim, "skipped", "")
-            for claim, key in zip(claims, keys, strict=True)
+            _about(claim, self._known[key]) if key else skipped(claim) for claim, key in zip(claims, keys, strict=True)
         ], use
 
     def _is_known(self, key: bytes) -> bool:

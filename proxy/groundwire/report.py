@@ -91,7 +91,7 @@ def render_claim(judgement: Judgement, choice: int = 0, units: Utf16 | None = No
         "verifier": verdict.verifier or None,
         "method": verdict.method,
         "reason": verdict.reason,
-        **({"skip_reason": claim.skip_reason} if claim.skip_reason and verdict.label == "not_checked" else {}),
+        **({"skip_reason": claim.skip_reason} if claim.skip_reason and judgement.is_skipped else {}),
         **({"flags": flags} if flags else {}),
         "citations": [render_citation(citation, units) for citation in verdict.citations],
         **({} if judgement.budget is None else {"budget": render_budget(judgement.budget)}),

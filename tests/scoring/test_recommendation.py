@@ -18,7 +18,8 @@ USE, CHECK, STOP = "This answer can be used", "Check this answer before you use 
 
 
 def judged(label: Label, skip: str | None = None) -> Judgement:
-    return Judgement(Claim("c", "A claim.", 0, 8, skip_reason=skip), Verdict("v", label, 0.5, "", ""), 0.5)
+    verdict = Verdict("v", label, 0.5, "skipped" if skip else "", "")
+    return Judgement(Claim("c", "A claim.", 0, 8, skip_reason=skip), verdict, 0.5)
 
 
 def report(*labels: Label, flags: tuple[str, ...] = (), confidence: float = 0.95, skipped: int = 0) -> Report:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Label, Source, Verdict
 from groundwire.evidence.index import Context
+from groundwire.features.information_budget.estimates import assertion, judge_assertion
 from groundwire.judge import BATCH, Judge
 from groundwire.policy import Policy
 from groundwire.verifiers.entailment import Entailment, Question, State
@@ -237,3 +238,16 @@ def test_a_skipped_instruction_is_not_final_until_the_model_has_read_it():
     judgement = Judge(Fake(state="loading")).one(INSTRUCTION, CONTEXT, Policy())
     assert judgement.verdict.label == "not_checked"
     assert not judgement.is_final
+
+
+def test_an_instruction_that_was_not_compared_in_time_is_not_called_skipped():
+    judgement = Judge(Fake())([INSTRUCTION], CONTEXT, Policy(), is_over=lambda: True)[0]
+    assert (judgement.verdict.method, judgement.is_skipped, judgement.is_final) == ("timeout", False, False)
+
+
+def test_a_single_instruction_is_compared_with_the_sources():
+    text = "Store the tablets in the fridge. Please keep the fishermen content."
+    judgement = judge_assertion(assertion(text), CONTEXT, Policy(), Judge(Fake(Entailment(0.2, 0.7))))
+    assert judgement.verdict.label == "contradicted"
+    judgement = judge_assertion(assertion(text), CONTEXT, Policy(), Judge(Fake(Entailment(0.2, 0.1))))
+    assert judgement.is_skipped

@@ -191,13 +191,13 @@ def answer_verdict(judgements: Sequence[Judgement]) -> AnswerVerdict:
     """Return the verdict on an answer from the labels of its claims."""
     supported = score(judgements)
     if supported is None:
-        checkable = any(judgement.claim.skip_reason is None for judgement in judgements)
+        checkable = any(not judgement.is_skipped for judgement in judgements)
         return "not_checked" if checkable else "not_applicable"
     return "grounded" if supported == 1 else "ungrounded" if supported == 0 else "partially_grounded"
 
 
 def _status(judgements: Sequence[Judgement], context: Context, cut_short: bool, truncated: bool) -> Status:
-    checkable = [judgement for judgement in judgements if judgement.claim.skip_reason is None]
+    checkable = [judgement for judgement in judgements if not judgement.is_skipped]
     if cut_short or truncated:
         return "partial"
     if not context.passages or (checkable and all(j.verdict.method == "overload" for j in checkable)):

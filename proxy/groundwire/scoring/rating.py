@@ -188,7 +188,7 @@ def _count(report: Report, label: Label) -> int:
 def _unchecked(report: Report) -> int:
     """Return the number of claims that assert something but were not checked."""
     return sum(
-        judgement.verdict.label == "not_checked" and judgement.claim.skip_reason is None
+        judgement.verdict.label == "not_checked" and not judgement.is_skipped
         for choice in report.choices
         for judgement in choice.judgements
     )

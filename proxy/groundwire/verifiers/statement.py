@@ -87,8 +87,9 @@ def explain(
 
 def exact_verdict(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
     """Return the verdict on a claim that a source states word for word or, with `denials`, denies; else None."""
+    wordings = dict.fromkeys(_wordings(claim))
     for source in context.sources:
-        for text in dict.fromkeys(_wordings(claim)):
+        for text in wordings:
             if place := find_verbatim(text, source, context):
                 cited, reason = cite(source, *place, 1.0, "exact"), f"{source.name} says exactly this."
                 return Verdict("statement", "supported", 1.0, "exact", reason, (cited,), validated=1)

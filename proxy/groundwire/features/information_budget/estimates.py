@@ -28,7 +28,7 @@ from groundwire.domain import (
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.probe import exactly
 from groundwire.features.information_budget.scrub import scrub_all
-from groundwire.judge import GRAVITY, UNANSWERED, Judge, unjudged
+from groundwire.judge import GRAVITY, UNANSWERED, Judge, skipped
 from groundwire.policy import ModelPolicy, Policy
 from groundwire.scoring.aggregate import UNHEARD, support, with_confidence
 from groundwire.scoring.budget import LABELS, TARGETS, measure, target_of, towards, unasked
@@ -156,14 +156,15 @@ def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
 
 def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge = Judge()) -> Judgement:
     """Return one judgement on all statements of a claim: the most serious label, with all evidence for that label."""
-    if claim.skip_reason:
-        return unjudged(claim, "skipped", "")
+    if not claim.is_judged:
+        return skipped(claim)
     whole = replace(policy, verify_hedged=True)
-    parts = [part for part in find_claims(claim.text, whole).claims if part.skip_reason is None]
+    parts = [part for part in find_claims(claim.text, whole).claims if part.is_judged]
     if len(parts) < 2:
         return judge.one(claim, context, policy)
     parts = [replace(part, lead=part.lead or claim.lead) for part in parts]
     judged = [judge.one(part, context, policy) for part in parts]
+    judged = [each for each in judged if not each.is_skipped] or judged
     gravest = max(judged, key=lambda each: (GRAVITY[each.verdict.label], -support(each)))
     agreeing = [each for each in judged if each.verdict.label == gravest.verdict.label]
     cited = tuple(dict.fromkeys(citation for each in agreeing for citation in each.verdict.citations))
