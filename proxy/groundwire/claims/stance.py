@@ -364,7 +364,7 @@ def denies_answer(tokens: list[str]) -> bool:
 
 SKIP_REASONS = {
     "question": "It is a question.",
-    "instruction": "It tells the reader what to do, and no source states or contradicts it.",
+    "instruction": "It tells the reader what to do; no source was found to state or contradict it.",
     "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
     "greeting": "It greets, thanks, agrees, wishes well or keeps the conversation going.",
     "offer": "It offers further help.",
