@@ -3,7 +3,9 @@
     python -m training.export WEIGHTS BASE OUT
 
 The graph has two outputs: `logits`, one for each label, and `token_logits`, the log-odds that a token of the claim
-makes it wrong. Weights are quantised by channel when they are written, activations while the graph runs.
+makes it wrong. Weights are quantised by channel when they are written, activations while the graph runs. Weights are
+stored unsigned: the sums of unsigned and signed bytes saturate on processors without VNNI, and verdicts would depend on
+the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from groundwire.backends.pairs import CLAIM
@@ -57,15 +62,23 @@ def main() -> None:
     model = Judge(shape_of(given.base))
     model.load_state_dict(torch.load(given.weights))
     with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / "whole.onnx"
+        whole, signed = Path(folder) / "whole.onnx", Path(folder) / "signed.onnx"
         write_graph(model.eval(), whole)
-        quantize_dynamic(
-            whole, given.out / "model.onnx", weight_type=QuantType.QInt8, per_channel=True, reduce_range=False
-        )
+        quantize_dynamic(whole, signed, weight_type=QuantType.QInt8, per_channel=True, reduce_range=False)
+        onnx.save(unsigned(onnx.load(signed)), given.out / "model.onnx")
     shutil.copy(given.base / "tokenizer.json", given.out / "tokenizer.json")
     config = json.loads((given.base / "config.json").read_text(encoding="utf-8"))
     stored = {name: config[name] for name in _KEPT if name in config} | _OWN
     (given.out / "config.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def unsigned(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a graph with its signed bytes, and their zero points, as unsigned ones: each value plus 128."""
+    for tensor in graph.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.INT8:
+            values = numpy_helper.to_array(tensor).astype(np.int16) + 128
+            tensor.CopyFrom(numpy_helper.from_array(values.astype(np.uint8), tensor.name))
+    return graph
 
 
 def write_graph(model: Judge, path: Path) -> None:

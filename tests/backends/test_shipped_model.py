@@ -1,11 +1,16 @@
 """The model that ships: it loads, is bounded, and decides plain cases."""
 
+from importlib.resources import files
+from pathlib import Path
+
+import onnx
 import pytest
 
 from bench.everyday import by_judge, figures, measure
 from groundwire.backends.loading import load_judge
 from groundwire.verifiers.entailment import Question
 
+SHIPPED = Path(str(files("groundwire.backends").joinpath("shipped")))
 LEAFLET = (
     "Adults take one tablet once daily with food. Do not take more than two tablets within 24 hours. Children under 12 "
     "must not take this medicine. Store below 25 degrees. The tenant may not terminate the contract before March."
@@ -14,9 +19,15 @@ LEAFLET = (
 
 def test_the_model_separates_right_from_wrong_on_everyday_documents() -> None:
     found = figures(measure(by_judge(load_judge())))
-    assert found["auroc"] > 0.8
-    assert found["false_alarms"] < 0.35
-    assert found["misses"] < 0.35
+    assert found["auroc"] > 0.895
+    assert found["false_alarms"] < 0.12
+    assert found["misses"] < 0.25
+
+
+def test_its_sums_of_products_saturate_on_no_processor() -> None:
+    graph = onnx.load(SHIPPED / "model.onnx").graph
+    quantised = {each.data_type for each in graph.initializer if each.name.endswith("_quantized")}
+    assert quantised == {onnx.TensorProto.UINT8}
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch() -> None:
