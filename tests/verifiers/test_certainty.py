@@ -13,6 +13,8 @@ CONTEXT = Context(
         Source("s1", "source", "Revenue was $4 million in 2023. The Oslo office employs 40 people."),
         Source("s2", "source", "Region: Nord\nRevenue: 12 million euros"),
         Source("s3", "document", "Lamps. The Bergen shop has 12 desks. It closes early.", 0, offset=700),
+        Source("s4", "source", "The Bergen shop closes after 5 days. The Bergen shop is inspected three times a year."),
+        Source("s5", "source", "The Bergen shop may host 20 markets per calendar year."),
     ]
 )
 
@@ -23,6 +25,9 @@ CONTEXT = Context(
         pytest.param("Revenue was $5 million in 2023.", True, id="the passage differs in the value alone"),
         pytest.param("The Oslo office employs 45 people.", True, id="a count"),
         pytest.param("The Bergen shop has 14 desks.", True, id="a document within a message"),
+        pytest.param("The Bergen shop closes after 5 hours.", True, id="another unit of time"),
+        pytest.param("The Bergen shop is inspected twice a year.", True, id="another frequency"),
+        pytest.param("The Bergen shop may host 20 markets per quarter.", True, id="another period of a rate"),
         pytest.param("The profitable Oslo office employs 45 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
         pytest.param("The Bergen office employs 40 people.", False, id="another subject"),

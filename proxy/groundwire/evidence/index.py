@@ -41,6 +41,7 @@ _UNTELLING = (
     | CALENDAR
 )
 _NONE: frozenset[str] = frozenset()
+_UNIT_CELL = re.compile(r"(?:^|\|) *units?: ([^|]{1,20})", re.IGNORECASE)
 _SAME_START = 4  # minimum length of a word and its abbreviation, of which one must begin with the other
 
 
@@ -152,8 +153,20 @@ def _given(text: str, quantity: Quantity) -> tuple[Given, ...]:
         return ()
     column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
     label = text.partition("|")[0]
-    return (given_by(column.strip()) if colon else ()) or (
+    named = (given_by(column.strip()) if colon else ()) or (
         given_by(label.strip()) if len(label) < quantity.start else ()
+    )
+    return named or (_given_in_cell(text) if colon and quantity.is_bare else ())
+
+
+def _given_in_cell(text: str) -> tuple[Given, ...]:
+    """Return the unit that a row has in a cell of its own, below "Unit"."""
+    found = _UNIT_CELL.search(text)
+    stated = find_quantities(f"1 {found[1].strip()}")[:1] if found else ()
+    return tuple(
+        Given(each.kind, each.unit, each.worth, each.offset, each.scale, each.written)
+        for each in stated
+        if each.unit and each.kind != "date"
     )
 
 

@@ -87,31 +87,32 @@ def _content(text: str) -> frozenset[str]:
 def _cover(
     stems: frozenset[str], wider: frozenset[str], candidates: Sequence[Passage], cited: Collection[str], limit: int
 ) -> list[Passage]:
-    """Choose candidates greedily by gain, until the best one adds nothing or does not fit. The first always fits."""
+    """Choose candidates greedily by gain, until the best one adds nothing or does not fit. The first always fits.
+
+    The gain is the weighted number of words: a word of the claim that no chosen passage has weighs 1, a synonym or a
+    word of the lead ½.
+    """
+    remaining = []
+    for each in candidates:
+        own = each.stems | each.heading_stems
+        weight = _CITED_WEIGHT if each.source.id in cited else 1.0
+        remaining.append((each, own & stems, (own & wider) - stems, weight))
     chosen: list[Passage] = []
-    remaining, covered, room = list(candidates), frozenset[str](), limit
+    covered, room = frozenset[str](), limit
     while remaining and room > 0:
-        best = max(remaining, key=lambda each: (_gain(each, stems, wider, covered, cited), -each.place))
-        if chosen and (len(best.words) > room or _gain(best, stems, wider, covered, cited) <= 0):
+        gains = [
+            weight * (len(said - covered) + 0.5 * len(near - covered) + _COVERED_WEIGHT * len(said & covered))
+            for _, said, near, weight in remaining
+        ]
+        at = max(range(len(gains)), key=lambda at: (gains[at], -remaining[at][0].place))
+        best = remaining[at][0]
+        if chosen and (len(best.words) > room or gains[at] <= 0):
             break
         chosen.append(best)
-        remaining.remove(best)
+        del remaining[at]
         covered |= best.stems | best.heading_stems
         room -= len(best.words)
     return chosen
-
-
-def _gain(
-    passage: Passage, stems: frozenset[str], wider: frozenset[str], covered: frozenset[str], cited: Collection[str]
-) -> float:
-    """Return the weighted number of words that a passage adds.
-
-    A word of the claim weighs 1, a synonym or a word of the lead ½.
-    """
-    own = passage.stems | passage.heading_stems
-    new = len((own & stems) - covered) + 0.5 * len((own & wider) - stems - covered)
-    known = _COVERED_WEIGHT * len(own & stems & covered)
-    return (new + known) * (_CITED_WEIGHT if passage.source.id in cited else 1.0)
 
 
 def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:

@@ -84,7 +84,17 @@ SUPPORTED = [
     (TOWER, "It was built in the 1880s and was the tallest structure until 1930."),
     (TOWER, "It was built in the 19th century."),
 ]
+BYLAWS = (
+    "Bicycles that are not collected within 28 days are moved to the cellar. Up to 20 working days per calendar year "
+    "may be worked abroad."
+)
+WATER = (
+    "| Parameter | Result | Unit | Limit |\n|---|---|---|---|\n| Iron | 0.31 | mg/l | 0.20 |\n| Pipe | 15 | mm | 20 |"
+)
 CONTRADICTED = [
+    ("hours for days", BYLAWS, "Bicycles that are not collected within 28 hours are moved to the cellar."),
+    ("another period of a rate", BYLAWS, "Up to 20 working days per quarter may be worked abroad."),
+    ("other unit than that of the row", WATER, "The iron result was 0.31 g/l."),
     ("wrong digit", FINANCE, "Acme reported revenue of $4.3 million in Q3 2024."),
     ("scale slip up", FINANCE, "Acme reported revenue of $4.2 billion in Q3 2024."),
     ("scale slip down", FINANCE, "Acme reported revenue of $4.2 thousand in Q3 2024."),
@@ -326,6 +336,10 @@ WHOSE = [
     ("unit of a column converted", LAB, "Sample A had a mass of 12,450 mg.", True),
     ("other unit than the column's", LAB, "Sample A had a mass of 12.45 kg.", False),
     ("seconds for milliseconds", LAB, "The time of sample B was 438 s.", False),
+    ("unit of a cell", WATER, "The iron result was 0.31 mg/l.", True),
+    ("unit of a cell converted", WATER, "The iron result was 310 µg/l.", True),
+    ("a length, not millions", WATER, "The result for the pipe was 1.5 cm.", True),
+    ("a rate by its calendar year", BYLAWS, "Up to 20 working days a year may be worked abroad.", True),
     ("label of one letter", LAB, "Sample B had a mass of 12.45 g.", False),
     ("column of the year", YEARS, "Net sales in 2018 were $5,875.0.", True),
     ("column of another year", YEARS, "Net sales in 2018 were $5,563.7.", False),
@@ -363,6 +377,12 @@ def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
             "He works three days a week.",
             "The source says three days a week, which neither states nor excludes three days.",
         ),
+        (
+            "Invoices are paid within 30 working days.",
+            "Invoices are paid within 30 days.",
+            "30 is in the sources only for something else.",
+        ),
+        ("The iron result was 0.31 g/l.", WATER, "0.31 g/l differs from Result: 0.31 mg/l, which the source states."),
     ],
 )
 def test_reasons_show_bounds_and_rates(text: str, source: str, reason: str) -> None:

@@ -293,7 +293,8 @@ class Candidate:
         quantity = self.passage.quantities[self.place] if self.is_row else self.quantity
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
         if quantity.is_bare and self.is_row:
-            return cell_at(self.passage.text, quantity.start)
+            cell, given = cell_at(self.passage.text, quantity.start), self.parsed.given[self.place]
+            return f"{cell} {given.written}" if given and given.written and given.written not in cell else cell
         return sign + quantity.shown
 
     @cached_property

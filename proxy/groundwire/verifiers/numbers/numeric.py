@@ -182,11 +182,13 @@ def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> 
 
 
 def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
-    """Return whether any passage of the context has the number."""
+    """Return whether any passage of the context has the number, or has the digits of a count with a unit."""
     written = [word.stem for word in words(quantity.text) if word.is_number]
     passages = query.context.nearest(written, _MAX_ELSEWHERE)
     query.work.spend(sum(len(passage.quantities) for passage in passages))
-    return any(compare(quantity, other).is_match for passage in passages for other in passage.quantities)
+    stated = [other for passage in passages for other in passage.quantities]
+    is_count = quantity.kind == "count"
+    return any(compare(quantity, each).is_match or (is_count and _has_same_digits(quantity, each)) for each in stated)
 
 
 def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Candidate]) -> list[Candidate]:
@@ -253,14 +255,20 @@ def _may_contradict(candidate: Candidate, target: Binding) -> bool:
     if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * scale or 1.0)) < 1e4:
         return False  # too different for one thing, even at a wrong scale
     if claimed.kind == "quantity" and (
-        claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
+        claimed.unit != other.unit
+        or (claimed.unit == "time" and claimed.worth != other.worth and not _has_same_digits(claimed, other))
     ):
-        return False  # "three weeks" and "41 years" rarely describe one thing
+        return False  # "three weeks" and "41 years" rarely describe one thing, but "28 hours" and "28 days" do
     if claimed.kind == "count" and other.is_bare and is_cell:
         return claimed.is_bare or _is_counted_by(candidate, claimed.nouns)
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
+
+
+def _has_same_digits(claimed: Quantity, other: Quantity) -> bool:
+    """Return whether two measures differ in their units alone."""
+    return claimed.low * other.worth == other.low * claimed.worth
 
 
 def _differs_without_bounds(candidate: Candidate) -> bool:
