@@ -77,6 +77,11 @@ def test_a_reason_is_a_sentence_with_the_passage(opinion: Entailment, reason: st
     assert judged("The operator paid the fishermen.", Fake(opinion)).reason.startswith(reason)
 
 
+def test_a_reason_calls_no_phrase_missing_that_is_in_the_passage_shown():
+    verdict = judged("The operator paid the fishermen.", Fake(Entailment(0.1, 0.1, ("operator", "the fishermen"))))
+    assert 'page: "the fishermen". Closest' in verdict.reason
+
+
 def test_an_unrelated_claim_shows_no_passage():
     verdict = judged("Penguins eat krill.", Fake(Entailment(0.01)))
     assert (verdict.reason, verdict.citations) == ("Not stated in any source.", ())

@@ -99,8 +99,8 @@ def stem(word: str) -> str:
         if lower.endswith(ending) and len(lower) - len(ending) >= least:
             lower = lower[: len(lower) - len(ending)] + replacement
             break
-    if len(lower) > 3 and lower[-1] == lower[-2] and lower[-1] in "bdgmnprt":
-        lower = lower[:-1]  # stopped -> stop, planning -> plan
+    if len(lower) > 3 and lower[-1] == lower[-2] and (lower[-1] in "bdgmnprt" or (lower[-1] == "l" and len(lower) > 5)):
+        lower = lower[:-1]  # stopped -> stop, planning -> plan, cancelled -> cancel
     return lower.removesuffix("e") if len(lower) > 3 else lower
 
 

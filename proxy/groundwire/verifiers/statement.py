@@ -136,11 +136,14 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:
+    """Return the reason for a label: the closest passage, and the doubted phrases that have a word that it lacks."""
     if not ranked:
         return "Not stated in any source."
     best, share = ranked[0]
     name, quoted = best.source.name, _quoted(best)
-    phrases = ", ".join(f'"{each}"' for each in doubted[:_MAX_PHRASES])
+    known = {word.stem for word in best.words}
+    new = [each for each in doubted if any(word.stem not in known for word in words(each))]
+    phrases = ", ".join(f'"{each}"' for each in new[:_MAX_PHRASES])
     if label == "supported":
         return f"{name} supports it: {quoted}."
     if label == "contradicted":
