@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import structlog
 
 from groundwire.backends.budgets import Estimator, TargetOf, measured
+from groundwire.backends.estimators import ChatExecutor
 from groundwire.dialects.checks import TraceCheck, sources_of
 from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
@@ -140,13 +140,6 @@ def _joined(embedded: Judgement, budget: Budget, sources: Sequence[Source], poli
     return joined(embedded, budget, Context(sources), policy)
 
 
-class Executor(Protocol):
-    """A model that finishes chains of reasoning."""
-
-    async def complete(self, system: str, user: str) -> str | Unavailable:
-        """Return the reply to a prompt; raises nothing but cancellation."""
-
-
 @dataclass(frozen=True, slots=True)
 class Auditor:
     """Audits traces. `timeout` is in seconds, for a whole trace; without an executor only words are compared."""
@@ -154,7 +147,7 @@ class Auditor:
     checker: ClaimChecker
     timeout: float
     checks_post_hoc: bool = True
-    open_executor: Callable[[Caller, float], Executor] | None = None
+    open_executor: Callable[[Caller, float], ChatExecutor] | None = None
 
     async def audit(self, trace: TraceCheck, caller: Caller) -> Audit:
         """Audit every step, and check whether the answer follows. Raises UnknownModel."""
@@ -166,7 +159,9 @@ class Auditor:
         )
         return Audit(found, post_hoc)
 
-    async def _post_hoc(self, trace: TraceCheck, steps: Sequence[Claim], executor: Executor | None) -> PostHoc | None:
+    async def _post_hoc(
+        self, trace: TraceCheck, steps: Sequence[Claim], executor: ChatExecutor | None
+    ) -> PostHoc | None:
         if trace.answer is None or not self.checks_post_hoc:
             return None
         try:
@@ -186,7 +181,7 @@ class Auditor:
         checker = self.checker
         return await checker.workers.run(derive_by_words, answer, question, steps, checker.policy, checker.judge)
 
-    async def _by_executor(self, answer: str, question: str, steps: Sequence[Claim], executor: Executor) -> PostHoc:
+    async def _by_executor(self, answer: str, question: str, steps: Sequence[Claim], executor: ChatExecutor) -> PostHoc:
         """Compare the executor's derivation with the answer; if it fails, compare words."""
         derived = await executor.complete(*ask_derivation(question, steps))
         if isinstance(derived, Unavailable):
