@@ -103,7 +103,7 @@ class Repeat:
                 return Repeated(reason=f"status {reply.status}")
             if end == "whole":
                 decoder = Decoder(header(reply.headers, b"content-encoding"))
-                answer = (await read_answer(raw, decoder, dialect, _MAX_ANSWER)).answer
+                _, answer, _ = await read_answer(raw, decoder, dialect, _MAX_ANSWER)
         except BaseException as error:
             forwarding.broke_off(error)
             raise
