@@ -37,7 +37,6 @@ from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import Recorder
 from groundwire.gateway.service import AnswerHistory, ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
-from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter
@@ -303,7 +302,7 @@ def build_container(
         grounding.mode if grounding.enabled else "off",
         grounding.timeout,
         settings.server.max_body,
-        StreamSettings(settings.stream.carrier, settings.stream.tail_budget, settings.stream.max_event),
+        settings.stream,
     )
     checks = Checks(
         completions,
