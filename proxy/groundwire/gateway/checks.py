@@ -174,7 +174,7 @@ class Checks:
             answered = await self._memory.prove(_offered(check), _caller(job), seconds)
             judgements = [each.judgement for each in answered]
             if check.subject is not None and not is_cut_short(judgements):
-                answered = await self._memory.revise(check.subject, job.fact_ids, answered, job.tenant)
+                answered = await self._memory.revise(check.subject, job.kept, answered, job.tenant)
             found = _decided(check.subject, answered)
         if is_cut_short(judgements):
             so_far = dumps({"id": id_, "status": "partial", **found})

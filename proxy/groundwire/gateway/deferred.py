@@ -114,6 +114,12 @@ def is_unfinished(report: Report) -> bool:
     return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
 
 
+def is_cut_short(judgements: Sequence[Judgement]) -> bool:
+    """Return whether a claim was not measured for lack of capacity, time or a model."""
+    budgets = (judgement.budget for judgement in judgements)
+    return any(each.missing.cause in _CUT_SHORT for each in budgets if each and each.missing)
+
+
 def requested_wait(report: Report) -> float | None:
     """Return the longest wait, in seconds, that a model's server asked for in this report; None when none did."""
     return longest_wait(judgement for choice in report.choices for judgement in choice.judgements)
@@ -166,31 +172,23 @@ def traced(telemetry: Telemetry, kind: str, run: Run) -> Run:
 class CheckJob:
     """A check to be done again: of which `kind`, its body, and for which model and tenant.
 
-    `fact_ids` are the ids of the facts that the memory holds meanwhile, in the order of the check.
+    `kept` are the ids of the facts that the memory holds meanwhile, in the order of the check.
     """
 
     kind: str
     check: Rendered
     tenant: str = ""
-    fact_ids: tuple[str | None, ...] = ()
+    kept: tuple[str | None, ...] = ()
     origin: str | None = None
 
     def write(self) -> bytes:
         """Return the job as JSON."""
-        fields = {"kind": self.kind, "check": self.check, "tenant": self.tenant, "origin": self.origin}
-        return dumps({**fields, "kept": self.fact_ids})
+        return dumps(asdict(self))
 
     @staticmethod
     def read(payload: bytes) -> CheckJob:
         """Restore the output of `write`."""
-        found = loads(payload)
-        return CheckJob(found["kind"], found["check"], found["tenant"], tuple(found["kept"]), found["origin"])
-
-
-def is_cut_short(judgements: Sequence[Judgement]) -> bool:
-    """Return whether a claim was not measured for lack of capacity, time or a model."""
-    budgets = (judgement.budget for judgement in judgements)
-    return any(each.missing.cause in _CUT_SHORT for each in budgets if each and each.missing)
+        return restored(CheckJob, loads(payload))
 
 
 async def deferred(

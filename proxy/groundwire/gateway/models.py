@@ -152,46 +152,36 @@ class ModelStageSession:
         """Return the judgements, with those on undecided claims refined by the model. Raises only cancellation."""
         start = time.perf_counter()
         places = [at for at, judgement in enumerate(judgements) if is_undecided(judgement, self._policy.model)]
-        measured = await self._measured([judgements[at] for at in places], context)
         refined = list(judgements)
-        for at, budget in zip(places, measured, strict=True):
-            refined[at] = joined(judgements[at], budget, context, self._policy)
-        self._count(len(places), (time.perf_counter() - start) * 1000)
-        return refined
-
-    async def _measured(self, judgements: Sequence[Judgement], context: Context) -> list[Budget]:
-        if not judgements:
-            return []
-        claims = [_cited(each.claim, context) for each in judgements]
-        try:
-            estimator = self._estimators.open("output_verification", self._caller)
-            self._meters.append(estimator.meter)
-            threshold = self._policy.model.flag_threshold_bits
-            return await budgets(claims, context.sources, estimator, threshold)
-        except Exception as error:  # noqa: BLE001 - earlier verdicts must not be lost
-            log.warning("model_stage.failed", error=type(error).__name__)
-            return [measure(Unavailable("error"))] * len(judgements)
-
-    def _count(self, claims: int, ms: float) -> None:
-        """Update the counts of this turn and of the total cost."""
+        if places:
+            measured = await self._measured([judgements[at].claim for at in places], context)
+            for at, budget in zip(places, measured, strict=True):
+                refined[at] = joined(judgements[at], budget, context, self._policy)
         self.used = replace(
             self.used,
-            claims=claims,
+            claims=len(places),
             calls=sum(meter.calls for meter in self._meters),
             prompt_tokens=sum(meter.prompt_tokens for meter in self._meters),
             completion_tokens=sum(meter.completion_tokens for meter in self._meters),
-            ms=self.used.ms + ms,
+            ms=self.used.ms + (time.perf_counter() - start) * 1000,
         )
+        return refined
+
+    async def _measured(self, claims: Sequence[Claim], context: Context) -> list[Budget]:
+        """Measure claims without their citation marks, each with the evidence that it cites."""
+        cited = [Cited(replace(each, text=plain_text(each.text)), *cited_evidence(each, context)) for each in claims]
+        try:
+            estimator = self._estimators.open("output_verification", self._caller)
+            self._meters.append(estimator.meter)
+            return await budgets(cited, context.sources, estimator, self._policy.model.flag_threshold_bits)
+        except Exception as error:  # noqa: BLE001 - earlier verdicts must not be lost
+            log.warning("model_stage.failed", error=type(error).__name__)
+            return [measure(Unavailable("error"))] * len(claims)
 
     def cancel(self) -> None:
         """Cancel pending queries."""
         if self._ahead is not None:
             self._ahead.cancel()
-
-
-def _cited(claim: Claim, context: Context) -> Cited:
-    """Return a claim without its citation marks, with the evidence that it cites."""
-    return Cited(replace(claim, text=plain_text(claim.text)), *cited_evidence(claim, context))
 
 
 class _RemoteModel(NoModel):

@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.dialects.dialect import Answer
 from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
@@ -109,14 +108,12 @@ class Repeat:
             raise
         finally:
             forwarding.end(answer)
-        return _repeated(answer) if answer else Repeated(reason="unreadable")
-
-
-def _repeated(answer: Answer) -> Repeated:
-    text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
-    usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
-    return Repeated(text, "" if text.strip() else "no text", **counts)
+        if answer is None:
+            return Repeated(reason="unreadable")
+        text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
+        usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+        counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+        return Repeated(text, "" if text.strip() else "no text", **counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,20 +255,20 @@ class Corrector:
         return CorrectionSession(self, Repeat(self.telemetry, request, route, call), refusal)
 
 
+@dataclass(frozen=True, slots=True)
 class CorrectionSession:
     """The correction of one answer, which begins once its violations are known; a `refusal` is why there is none."""
 
-    def __init__(self, parts: Corrector, repeat: Repeat, refusal: str) -> None:
-        self._parts = parts
-        self._repeat = repeat
-        self._refusal = refusal
+    parts: Corrector
+    repeat: Repeat
+    refusal: str
 
     def due(self, report: Report, answer: AnswerSnapshot) -> Correction | None:
         """Return the state of the correction before the model is asked; None if there is nothing to correct."""
         if not report.violations:
             return None
-        if self._refusal:
-            return Correction("failed", reason=self._refusal)
+        if self.refusal:
+            return Correction("failed", reason=self.refusal)
         if len(_texts(answer)) != 1:
             return Correction("failed", reason="several_choices")
         return Correction("pending")
@@ -279,8 +276,10 @@ class CorrectionSession:
     async def complete(self, report: Report, answer: AnswerSnapshot) -> Correction:
         """Ask for the correction and validate it. Raises nothing but cancellation."""
         try:
-            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
-                found = await self._corrected(_texts(answer)[0], report.violations or ())
+            async with asyncio.timeout(self.parts.timeout), self.parts.at_once:
+                message = _MESSAGE.format(violations=_listed(report.violations or ()))
+                dialect, body = self.repeat.request.dialect, await self.repeat.body()
+                found = await self.repeat.ask(dialect.continued(body, _texts(answer)[0], message), "correction")
             violations = None if found.reason else await self._violations(found.text)
         except TimeoutError:
             return Correction("failed", reason="timeout")
@@ -295,16 +294,11 @@ class CorrectionSession:
             found.reason,
         )
 
-    async def _corrected(self, text: str, violations: Sequence[Violation]) -> Repeated:
-        dialect, message = self._repeat.request.dialect, _MESSAGE.format(violations=_listed(violations))
-        body = dialect.continued(await self._repeat.body(), text, message)
-        return await self._repeat.ask(body, "correction")
-
     async def _violations(self, text: str) -> tuple[Violation, ...]:
-        ask = self._repeat.request.ask
-        found = await self._parts.workers.insist(_broken, text, ask.evidence_fields) if ask.evidence_fields else ()
+        ask = self.repeat.request.ask
+        found = await self.parts.workers.insist(_broken, text, ask.evidence_fields) if ask.evidence_fields else ()
         if ask.json_schema is not None:
-            (result,) = await self._parts.schemas.validate([text], ask.json_schema, _VALIDATING_S)
+            (result,) = await self.parts.schemas.validate([text], ask.json_schema, _VALIDATING_S)
             found = (*found, *result.violations)
         return tuple(dict.fromkeys(found))[:MAX_VIOLATIONS]
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
@@ -19,10 +19,13 @@ from groundwire.evidence.requests import intent_of
 from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
-from groundwire.report import Report, Utf16, Violation
+from groundwire.report import QuoteCounts, Report, Utf16, Violation
 from groundwire.storage.history.exchange import Entry, PromptMessage, Usage
 from groundwire.telemetry import short_hash
 from groundwire.wire import Headers
+
+if TYPE_CHECKING:  # it loads SQLAlchemy, which is needed only with a database
+    from groundwire.storage.history.history import History
 
 log = structlog.get_logger("groundwire.grounding")
 history_log = structlog.get_logger("groundwire.history")
@@ -113,9 +116,17 @@ def log_result(report: Report, answer: AnswerSnapshot, quotes: QuotePolicy | Non
         total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
     )
     log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
-    _log_timeouts(report)
-    if quotes is not None:
-        _log_rejections(report, quotes)
+    causes = [
+        verdict.method
+        for choice in report.choices
+        for judgement in choice.judgements
+        for verdict in judgement.verdicts
+        if verdict.verifier == "numeric" and verdict.method in ("timeout", "work_limit")
+    ]
+    if causes:
+        log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
+    if quotes is not None and report.quotes is not None and report.quotes.rejected:
+        _log_rejections(report, report.quotes, quotes)
 
 
 def log_violations(id_: str | None, violations: Sequence[Violation], answers: Sequence[str]) -> None:
@@ -130,24 +141,8 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
     )
 
 
-def _log_timeouts(report: Report) -> None:
-    """Log how many claims had numbers that were not checked in time or within the steps allowed, if any had."""
-    causes = [
-        verdict.method
-        for choice in report.choices
-        for judgement in choice.judgements
-        for verdict in judgement.verdicts
-        if verdict.verifier == "numeric" and verdict.method in ("timeout", "work_limit")
-    ]
-    if causes:
-        log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
-
-
-def _log_rejections(report: Report, policy: QuotePolicy) -> None:
-    """Log the numbers of rejected quotations, if any, and the lengths and digests of claims and sources."""
-    counts = report.quotes
-    if counts is None or not counts.rejected:
-        return
+def _log_rejections(report: Report, counts: QuoteCounts, policy: QuotePolicy) -> None:
+    """Log the numbers of rejected quotations, and the lengths and digests of claims and sources."""
     claims = [
         judgement.claim
         for choice in report.choices
@@ -173,21 +168,11 @@ def _described(text: str) -> dict[str, int | str]:
     return {"chars": len(text), "sha256": short_hash(text)}
 
 
-class Store(Protocol):
-    """The store of exchanges."""
-
-    def record(self, entry: Entry) -> None:
-        """Queue an exchange for recording; never fails."""
-
-    async def flush(self) -> bool:
-        """Write pending exchanges now; False when that fails."""
-
-
 @dataclass(frozen=True, slots=True)
 class Recorder:
     """Record exchanges in `store`; a worker prepares the entries."""
 
-    store: Store
+    store: History
     workers: Workers
     now: Callable[[], float] = time.time
 
