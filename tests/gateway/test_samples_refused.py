@@ -11,8 +11,8 @@ import pytest
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.gateway.repeat import MAX_REPEATED, Sampler
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.report import Report, SelfConsistency
 from groundwire.telemetry import Telemetry

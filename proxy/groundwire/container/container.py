@@ -37,9 +37,9 @@ from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import Recorder
 from groundwire.gateway.service import AnswerHistory, ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter
+from groundwire.offload import Workers
 from groundwire.storage.cache import VerdictCache
 from groundwire.storage.jobs import Jobs
 from groundwire.storage.limits import LocalLimits

@@ -26,8 +26,8 @@ from groundwire.features.memory import GatePolicy
 from groundwire.gateway.claims import Auditor, ClaimChecker, Memory
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Backend, Estimators, LanguageJudges, OpenBackend, OpenJudge
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.storage.cache import Cache
 from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry

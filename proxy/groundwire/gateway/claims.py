@@ -31,8 +31,8 @@ from groundwire.features.trace import (
 )
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Estimators, LanguageJudges
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge, unjudged
+from groundwire.offload import Workers
 from groundwire.pipeline import OVERLOAD
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, measure, target_of, unasked

@@ -18,8 +18,8 @@ from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Pro
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
 from groundwire.gateway.forward import Caller
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure

@@ -18,9 +18,8 @@ from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
 from groundwire.features.agreement import compare_answers, risk_of
 from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, read_answer
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
-from groundwire.offload import offloaded
+from groundwire.offload import Workers, offloaded
 from groundwire.pipeline import MAX_VIOLATIONS, AnswerSnapshot
 from groundwire.policy import Policy
 from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation

@@ -16,7 +16,7 @@ from groundwire.dialects.request import Request
 from groundwire.domain import Choice, Exchange, Message, Status
 from groundwire.evidence.messages import question
 from groundwire.evidence.requests import intent_of
-from groundwire.gateway.workers import Workers
+from groundwire.offload import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
 from groundwire.report import QuoteCounts, Report, Utf16, Violation

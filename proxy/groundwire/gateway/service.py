@@ -21,9 +21,9 @@ from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.gateway.deferred import DeferredQueue
 from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter, Slot
+from groundwire.offload import Workers
 from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
