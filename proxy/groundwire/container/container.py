@@ -30,12 +30,11 @@ from groundwire.extras import require_extras
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.claims import ClaimChecker
 from groundwire.gateway.completion import Completions
-from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
 from groundwire.gateway.forward import PassThrough
 from groundwire.gateway.models import Estimators, estimate_cache
 from groundwire.gateway.repeat import Corrector, Sampler
-from groundwire.gateway.reports import Recorder
-from groundwire.gateway.service import AnswerHistory, ExternalContextLoader, GroundingService
+from groundwire.gateway.reports import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, Recorder, traced
+from groundwire.gateway.service import ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter
@@ -287,7 +286,7 @@ def build_container(
         external_context=ExternalContextLoader(
             memory,
             facts,
-            AnswerHistory(history.exchanges) if history else None,
+            history.exchanges if history else None,
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,

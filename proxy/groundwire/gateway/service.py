@@ -18,9 +18,16 @@ from groundwire.dialects.request import Options, Request
 from groundwire.domain import Exchange, Source
 from groundwire.errors import Overload
 from groundwire.features.consistency.compare import EarlierAnswer
-from groundwire.gateway.deferred import DeferredQueue
 from groundwire.gateway.models import Estimators, LanguageJudges
-from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
+from groundwire.gateway.reports import (
+    Annotation,
+    DeferredQueue,
+    Recorder,
+    annotate,
+    log_result,
+    new_id,
+    unverified_report,
+)
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter, Slot
 from groundwire.offload import Workers
@@ -42,26 +49,6 @@ _HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerHistory:
-    """Look up the newest `limit` answers about a subject in the history."""
-
-    exchanges: Exchanges
-    limit: int = 50
-
-    async def load(self, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
-        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
-
-        None when the history fails or takes too long. Raises nothing but cancellation.
-        """
-        try:
-            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
-                return await self.exchanges.earlier(subject, tenant, self.limit)
-        except Exception as error:  # noqa: BLE001 - any error of a store
-            history_log.warning("consistency.no_history", error=type(error).__name__)
-            return None
-
-
-@dataclass(frozen=True, slots=True)
 class ExternalContext:
     """External context: evidence, earlier answers about the subject, and warnings about failures."""
 
@@ -72,14 +59,15 @@ class ExternalContext:
 
 @dataclass(frozen=True, slots=True)
 class ExternalContextLoader:
-    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
-    answers about a subject from `history`, which are read only if answers are compared (`comparing`).
+    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the newest
+    earlier answers about a subject from `history`, which are read only if answers are compared (`comparing`).
     """
 
     memory: Memory | None = None
     facts: FactsDatabase | None = None
-    history: AnswerHistory | None = None
+    history: Exchanges | None = None
     comparing: bool = True
+    newest: int = 50
 
     async def load(self, request: Request) -> ExternalContext:
         """Load the external context of a request. Raises nothing but cancellation."""
@@ -92,10 +80,22 @@ class ExternalContextLoader:
             unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
             context = ExternalContext((*context.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
         if self.history and self.comparing and options.subject is not None:
-            earlier = await self.history.load(options.subject, tenant)
+            earlier = await self.earlier(self.history, options.subject, tenant)
             unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
             context = ExternalContext(context.sources, (*context.warnings, *unread), earlier or ())
         return context
+
+    async def earlier(self, history: Exchanges, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
+        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
+
+        None when the history fails or takes too long. Raises nothing but cancellation.
+        """
+        try:
+            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
+                return await history.earlier(subject, tenant, self.newest)
+        except Exception as error:  # noqa: BLE001 - any error of a store
+            history_log.warning("consistency.no_history", error=type(error).__name__)
+            return None
 
     def unmet(self, options: Options) -> Iterator[str]:
         """Yield warnings about context that a request asks for and that is not configured."""

@@ -16,11 +16,20 @@ from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.messages import question
 from groundwire.features.consistency.compare import EarlierAnswers, compare
-from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
-from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder, unverified_report
+from groundwire.gateway.reports import (
+    Annotation,
+    DeferredQueue,
+    annotate,
+    is_unfinished,
+    new_id,
+    placeholder,
+    read_job,
+    requested_wait,
+    unverified_report,
+)
 from groundwire.gateway.service import ExternalContext, GroundingService
 from groundwire.limits import Slot
 from groundwire.pipeline import (
@@ -410,7 +419,7 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     Raises TryLater, with the report so far, when it was cut short again or could not be recorded in time. A store that
     is down is not waited for.
     """
-    request, answer, origin = await asyncio.to_thread(read, payload)
+    request, answer, origin = await asyncio.to_thread(read_job, payload)
     service.telemetry.link_origin(origin)
     service.telemetry.about(request.options.session, request.options.subject)
     session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
