@@ -295,7 +295,6 @@ def build_container(
     completions = Completions(
         router,
         service,
-        telemetry,
         Sampler(telemetry, workers, policy, judge, **dict(settings.sampling)),
         Corrector(telemetry, service.schemas, workers, **dict(settings.correction)),
         grounding.mode if grounding.enabled else "off",

@@ -32,7 +32,6 @@ from groundwire.gateway.forward import (
 from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
-from groundwire.telemetry import Telemetry
 from groundwire.upstream.http import prime
 from groundwire.upstream.router import Route, Router
 from groundwire.wire import Call, Chunks, Headers, Reply, header
@@ -49,7 +48,6 @@ class Completions:
 
     router: Router
     grounding: GroundingService
-    telemetry: Telemetry
     sampler: Sampler
     corrector: Corrector
     mode: Mode = "sync"
@@ -67,19 +65,18 @@ class Completions:
             request = await parsed(call.body, lambda: read_request(dialect, call.body, ours, call.tenant))
         except UnreadableBody as error:
             return await self._unreadable(dialect, call, str(error))
-        self.telemetry.about(request.options.session, request.options.subject)
+        self.grounding.telemetry.about(request.options.session, request.options.subject)
         route = self.router.choose(request.model) if request.model else self.router.default
-
         outgoing = _outgoing(request, call)
-        forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
-        mode = self._mode(request)
-        if mode == "off":
-            return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
-        try:
-            session = GroundingSession.begin(self.grounding, request, mode, Caller.of(request.model, call.headers))
-        except Overload:
-            unread = self.grounding.unread(request)
-            return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
+        forwarding = Forwarding(self.grounding.telemetry, dialect.operation, request.body)
+        session, unverified = None, _SKIPPED
+        if (mode := self._mode(request)) != "off":
+            try:
+                session = GroundingSession.begin(self.grounding, request, mode, Caller.of(request.model, call.headers))
+            except Overload:
+                unverified = self.grounding.unread(request).headers
+        if session is None:
+            return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unverified)
         try:
             sent = await outgoing(route)
             session.repeat(self.sampler.begin(request, route, sent), self.corrector.begin(request, route, sent))
@@ -102,7 +99,7 @@ class Completions:
     async def _unreadable(self, dialect: Dialect, call: Call, reason: str) -> Reply:
         """Return the default upstream's own answer to a body that is no JSON object, with a report that failed."""
         request = Request(dialect, call.body, {}, "", read_options({}, _ours(call.headers)), call.tenant)
-        forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
+        forwarding = Forwarding(self.grounding.telemetry, dialect.operation, request.body)
         reply = await forwarding.passed(await forwarding.send(self.router.default, as_it_is(call)))
         if self._mode(request) == "off":
             return _with_headers(reply, _SKIPPED)

@@ -66,13 +66,7 @@ class GroundingSession:
     """
 
     def __init__(
-        self,
-        service: GroundingService,
-        request: Request,
-        mode: Mode,
-        caller: Caller,
-        memory: Slot,
-        id_: str = "",
+        self, service: GroundingService, request: Request, mode: Mode, caller: Caller, memory: Slot, id_: str = ""
     ) -> None:
         self.id = id_ or new_id()
         self._service = service
@@ -90,7 +84,6 @@ class GroundingSession:
         self._language_judge = LanguageJudgeSession(judges, caller) if judges else None
         self._external = ExternalContext()
         self._past: EarlierAnswers | None = None
-        self._preparing: asyncio.Task[AnswerVerifier | Overload] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._next_look = _LOOK_EVERY
         self._concluding: asyncio.Task[Annotation] | None = None
@@ -99,8 +92,7 @@ class GroundingSession:
         self._correction: CorrectionSession | None = None
         self._attempts: tuple[Attempt, ...] = ()
         self._counts_prompt = True
-        if self._queue is None:
-            self._prepared()
+        self._preparing = service.start(self._prepare()) if self._queue is None else None
 
     @classmethod
     def begin(cls, service: GroundingService, request: Request, mode: Mode, caller: Caller = Caller()) -> Self:
@@ -116,11 +108,6 @@ class GroundingSession:
         elif sampling is not None:
             sampling.cancel()
 
-    def _prepared(self) -> asyncio.Task[AnswerVerifier | Overload]:
-        if self._preparing is None:
-            self._preparing = self._service.start(self._prepare())
-        return self._preparing
-
     async def _prepare(self) -> AnswerVerifier | Overload:
         """Prepare the evidence. Overload is returned, not raised: its traceback would refer to this object, which holds
         the task, and only the garbage collector would free them.
@@ -132,7 +119,9 @@ class GroundingSession:
             return error.with_traceback(None)
 
     async def _verifier(self) -> AnswerVerifier:
-        prepared = await asyncio.shield(self._prepared())
+        if self._preparing is None:
+            self._preparing = self._service.start(self._prepare())
+        prepared = await asyncio.shield(self._preparing)
         if isinstance(prepared, Overload):
             raise Overload(str(prepared))
         return prepared
