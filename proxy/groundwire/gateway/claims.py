@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import structlog
 
 from groundwire.backends.budgets import Estimator, TargetOf, measured
 from groundwire.backends.estimators import ChatExecutor
 from groundwire.dialects.checks import TraceCheck, sources_of
-from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
+from groundwire.domain import Budget, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.estimates import assertion, joined, prove
@@ -135,9 +136,9 @@ class CheckSession:
             return unchecked(claim, "overload")
 
 
-def unchecked(claim: Claim, cause: Cause) -> Judgement:
+def unchecked(claim: Claim, cause: Literal["timeout", "overload", "error"]) -> Judgement:
     """A claim that was not judged, and why."""
-    judgement = unjudged(claim, cause, _REASONS.get(cause, _REASONS["error"]))
+    judgement = unjudged(claim, cause, _REASONS[cause])
     return replace(judgement, budget=measure(Unavailable(cause)))
 
 
@@ -167,11 +168,16 @@ class Auditor:
     async def _post_hoc(
         self, trace: TraceCheck, steps: Sequence[Claim], executor: ChatExecutor | None
     ) -> PostHoc | None:
+        """Compare the executor's derivation with the answer; without one, or if it fails, compare words."""
         if trace.answer is None or not self.checks_post_hoc:
             return None
+        run, policy, judge = self.checker.workers.run, self.checker.policy, self.checker.judge
         try:
             async with asyncio.timeout(self.timeout):
-                return await self._derived(trace.answer, trace.question, steps, executor)
+                derived = await executor.complete(*ask_derivation(trace.question, steps)) if executor else None
+                if isinstance(derived, str):
+                    return await run(compare_derived, trace.answer, derived, policy, judge, trace.question)
+                return await run(derive_by_words, trace.answer, trace.question, steps, policy, judge)
         except TimeoutError:
             return PostHoc("unverifiable", "The time limit for deriving the answer was reached.")
         except Overload:
@@ -179,16 +185,6 @@ class Auditor:
         except Exception as error:  # noqa: BLE001 - no fault of an executor may reach who asks
             trace_log.warning("derivation.failed", error=type(error).__name__)
             return PostHoc("unverifiable", "Deriving the answer failed.")
-
-    async def _derived(
-        self, answer: str, question: str, steps: Sequence[Claim], executor: ChatExecutor | None
-    ) -> PostHoc:
-        """Compare the executor's derivation with the answer; without one, or if it fails, compare words."""
-        run, policy, judge = self.checker.workers.run, self.checker.policy, self.checker.judge
-        derived = await executor.complete(*ask_derivation(question, steps)) if executor else None
-        if isinstance(derived, str):
-            return await run(compare_derived, answer, derived, policy, judge, question)
-        return await run(derive_by_words, answer, question, steps, policy, judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +234,14 @@ class Memory:
         self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
-        if await self._keep(subject, answered, tenant):
-            return answered
-        return [replace(each, fact=None) for each in answered]
+        facts = [each.fact for each in answered if each.fact is not None]
+        try:
+            async with asyncio.timeout(_STORE_S):
+                await self.facts.put(subject, facts, tenant)
+        except Exception as error:  # noqa: BLE001 - whatever a store may raise; it costs the keeping only
+            memory_log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
+            return [replace(each, fact=None) for each in answered]
+        return answered
 
     async def prove(self, offered: Sequence[Offered], caller: Caller, seconds: float) -> list[Answered]:
         """Decide on facts in `seconds` at most, and store nothing. Raises UnknownModel."""
@@ -289,17 +290,6 @@ class Memory:
             admission.grounding == "grounded",
         )
         return Answered(admission, judgement, stated, fact)
-
-    async def _keep(self, subject: str, answered: Sequence[Answered], tenant: str) -> bool:
-        """Store the accepted facts and return whether that succeeded; a failing store does not affect the answer."""
-        facts = [each.fact for each in answered if each.fact is not None]
-        try:
-            async with asyncio.timeout(_STORE_S):
-                await self.facts.put(subject, facts, tenant)
-        except Exception as error:  # noqa: BLE001 - whatever a store may raise
-            memory_log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
-            return False
-        return True
 
     async def about(self, subject: str, tenant: str = "") -> Sequence[Fact]:
         """The facts that a tenant keeps about a subject, oldest first. Raises MemoryUnavailable."""
