@@ -31,7 +31,7 @@ from groundwire.gateway.checks import Checks
 from groundwire.gateway.claims import ClaimChecker
 from groundwire.gateway.completion import Completions
 from groundwire.gateway.forward import PassThrough
-from groundwire.gateway.models import Estimators, estimate_cache
+from groundwire.gateway.models import estimate_cache
 from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, Recorder, traced
 from groundwire.gateway.service import ExternalContextLoader, GroundingService
@@ -128,7 +128,6 @@ class Container:
     passage: PassThrough
     workers: Workers
     encoder: Judge
-    estimators: Estimators
     checks: Checks
     later: DeferredQueue | None = None
     facts: FactsDatabase | None = None
@@ -319,7 +318,6 @@ def build_container(
         passage=PassThrough(router, telemetry),
         workers=workers,
         encoder=judge,
-        estimators=estimators,
         checks=replace(checks, completions=completions),
         later=later,
         facts=facts,
