@@ -67,36 +67,32 @@ def _renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        def translated(given: dict[str, Any]) -> Any:
+            for old, new in names.items():
+                if old in given:
+                    name = f"{function.__name__}()"
+                    if new in given:
+                        raise TypeError(f"{name} got '{new}' twice: '{old}' is its old name")
+                    message = f"{name}: the argument '{old}' is now called '{new}'; the old name will be removed in 0.3"
+                    warnings.warn(message, DeprecationWarning, stacklevel=3)
+                    given[new] = given.pop(old)
+            return given
+
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
             async def later(*args: P.args, **kwargs: P.kwargs) -> Any:
-                return await function(*args, **_translated(function.__name__, kwargs, names))
+                return await function(*args, **translated(kwargs))
 
             return later  # type: ignore[return-value]
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return function(*args, **_translated(function.__name__, kwargs, names))
+            return function(*args, **translated(kwargs))
 
         return call
 
     return decorate
-
-
-def _translated(function: str, given: Mapping[str, Any], names: Mapping[str, str]) -> Any:
-    """Return keyword arguments under their new names. Raises TypeError when one is given under both names."""
-    if names.keys().isdisjoint(given):
-        return given
-    found = dict(given)
-    for old, new in names.items():
-        if old in given:
-            if new in given:
-                raise TypeError(f"{function}() got '{new}' twice: '{old}' is its old name")
-            message = f"{function}(): the argument '{old}' is now called '{new}'; the old name will be removed in 0.3"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            found[new] = found.pop(old)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
