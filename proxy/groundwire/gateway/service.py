@@ -72,18 +72,20 @@ class ExternalContextLoader:
     async def load(self, request: Request) -> ExternalContext:
         """Load the external context of a request. Raises nothing but cancellation."""
         options, tenant = request.options, request.tenant
-        context = ExternalContext()
+        sources, warnings, earlier = list[Source](), list[str](), tuple[EarlierAnswer, ...]()
         if self.memory and options.memory and options.subject is not None:
-            context = ExternalContext(await self.memory.sources(options.subject, tenant))
+            sources += await self.memory.sources(options.subject, tenant)
         if self.facts and options.facts is not None:
             found = await self.facts.ask(options.facts, tenant)
-            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
-            context = ExternalContext((*context.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
+            sources += found.sources
+            warnings += map(str, found.shortfalls)
+            warnings += [f"facts: no template takes {name!r}" for name in found.unknown]
         if self.history and self.comparing and options.subject is not None:
-            earlier = await self.earlier(self.history, options.subject, tenant)
-            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
-            context = ExternalContext(context.sources, (*context.warnings, *unread), earlier or ())
-        return context
+            answers = await self.earlier(self.history, options.subject, tenant)
+            if answers is None:
+                warnings.append("consistency: earlier answers could not be read")
+            earlier = answers or ()
+        return ExternalContext(tuple(sources), tuple(warnings), earlier)
 
     async def earlier(self, history: Exchanges, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
         """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.

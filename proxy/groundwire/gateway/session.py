@@ -390,10 +390,10 @@ class GroundingSession:
         service = self._service
         match need:
             case AskJudge():
-                assert self._language_judge is not None  # noqa: S101 - see `_settings`
+                assert self._language_judge is not None  # noqa: S101 - see `_build_verifier`
                 return await self._language_judge.judge(need.questions)
             case RefineJudgements():
-                assert self._model_stage is not None  # noqa: S101 - see `_settings`
+                assert self._model_stage is not None  # noqa: S101 - see `_build_verifier`
                 return await self._model_stage.refine(need.judgements, need.context)
             case ShareVerdicts():
                 run = partial(service.workers.run_steps, perform=self._perform, is_admitted=True)
