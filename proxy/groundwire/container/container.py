@@ -33,7 +33,7 @@ from groundwire.gateway.completion import Completions
 from groundwire.gateway.forward import PassThrough
 from groundwire.gateway.models import estimate_cache
 from groundwire.gateway.repeat import Corrector, Sampler
-from groundwire.gateway.reports import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, Recorder, traced
+from groundwire.gateway.reports import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
 from groundwire.gateway.service import ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
 from groundwire.judge import Judge
@@ -288,7 +288,7 @@ def build_container(
             history.exchanges if history else None,
             comparing=settings.consistency.enabled,
         ),
-        recorder=Recorder(history, workers) if history else None,
+        history=history,
         budget=ConcurrencyLimiter(Capacity(size=grounding.max_bytes)),
     )
     completions = Completions(

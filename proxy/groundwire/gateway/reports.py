@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import structlog
 
@@ -18,7 +17,6 @@ from groundwire.domain import Choice, Exchange, Judgement, Message, Source, Stat
 from groundwire.errors import JobsUnavailable
 from groundwire.evidence.messages import question
 from groundwire.evidence.requests import intent_of
-from groundwire.offload import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
 from groundwire.report import Attempt, QuoteCounts, Report, Utf16, Violation
@@ -29,11 +27,7 @@ from groundwire.storage.transact import Work
 from groundwire.telemetry import Telemetry, short_hash
 from groundwire.wire import Headers
 
-if TYPE_CHECKING:  # it loads SQLAlchemy, which is needed only with a database
-    from groundwire.storage.history.history import History
-
 log = structlog.get_logger("groundwire.grounding")
-history_log = structlog.get_logger("groundwire.history")
 
 EXAMINATION = "examination"
 CHECK = "check"
@@ -187,29 +181,6 @@ def _log_rejections(report: Report, counts: QuoteCounts, policy: QuotePolicy) ->
 def _described(text: str) -> dict[str, int | str]:
     """Return the length of a text and the digest that names it."""
     return {"chars": len(text), "sha256": short_hash(text)}
-
-
-@dataclass(frozen=True, slots=True)
-class Recorder:
-    """Record exchanges in `store`; a worker prepares the entries."""
-
-    store: History
-    workers: Workers
-    now: Callable[[], float] = time.time
-
-    async def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange with the current time. Raises nothing but cancellation."""
-        try:
-            entry = await self.workers.insist(entry_of, annotation, request, answer, self.now())
-        except Exception:  # noqa: BLE001 - logged with its traceback
-            history_log.exception("history.unreadable", grounding_id=annotation.report.id)
-        else:
-            self.store.record(entry)
-
-    async def record_now(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange, and wait until it is written or the store is down. Raises nothing but cancellation."""
-        await self.record(annotation, request, answer)
-        await self.store.flush()
 
 
 def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, at: float) -> Entry:

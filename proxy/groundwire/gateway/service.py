@@ -22,8 +22,8 @@ from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import (
     Annotation,
     DeferredQueue,
-    Recorder,
     annotate,
+    entry_of,
     log_result,
     new_id,
     unverified_report,
@@ -42,8 +42,10 @@ if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a 
     from groundwire.backends.facts import FactsDatabase
     from groundwire.gateway.claims import Memory
     from groundwire.storage.history.exchanges import Exchanges
+    from groundwire.storage.history.history import History
 
-history_log = structlog.get_logger("groundwire.consistency")
+consistency_log = structlog.get_logger("groundwire.consistency")
+history_log = structlog.get_logger("groundwire.history")
 
 _HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
 
@@ -96,7 +98,7 @@ class ExternalContextLoader:
             async with asyncio.timeout(_HISTORY_TIMEOUT_S):
                 return await history.earlier(subject, tenant, self.newest)
         except Exception as error:  # noqa: BLE001 - any error of a store
-            history_log.warning("consistency.no_history", error=type(error).__name__)
+            consistency_log.warning("consistency.no_history", error=type(error).__name__)
             return None
 
     def unmet(self, options: Options) -> Iterator[str]:
@@ -160,7 +162,7 @@ class GroundingService:
 
     A model of `estimators` is queried about claims that the judge leaves open, and so is that of `language_judges`, if
     one judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification
-    that was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
+    that was cut short. `external_context` loads context that a request refers to, `history` stores exchanges, `budget`
     bounds the memory for requests and answers. `log_rejections` enables an event about rejected quotations.
     """
 
@@ -177,7 +179,7 @@ class GroundingService:
     evidence: EvidenceCache = field(default_factory=EvidenceCache)
     queue: DeferredQueue | None = None
     external_context: ExternalContextLoader = field(default_factory=ExternalContextLoader)
-    recorder: Recorder | None = None
+    history: History | None = None
     budget: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
     log_rejections: bool = True
     clock: Callable[[], float] = time.perf_counter
@@ -218,9 +220,20 @@ class GroundingService:
         return annotation
 
     def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange in the background, if there is a store."""
-        if self.recorder is not None:
-            self.start(self.recorder.record(annotation, request, answer))
+        """Record an exchange in the background, if there is a history."""
+        if self.history is not None:
+            self.start(self.queue_for(self.history, annotation, request, answer))
+
+    async def queue_for(
+        self, history: History, annotation: Annotation, request: Request, answer: AnswerSnapshot
+    ) -> None:
+        """Queue an exchange for the history; a worker prepares its entry. Raises nothing but cancellation."""
+        try:
+            entry = await self.workers.insist(entry_of, annotation, request, answer, self.now())
+        except Exception:  # noqa: BLE001 - logged with its traceback
+            history_log.exception("history.unreadable", grounding_id=annotation.report.id)
+        else:
+            history.record(entry)
 
     def log(self, report: Report, answer: AnswerSnapshot) -> None:
         """Log the result of a report."""

@@ -417,10 +417,11 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     finally:
         session.abandon()
     is_recorded = True
-    if service.recorder is not None:
+    if service.history is not None:
         try:
             async with asyncio.timeout(service.timeout / 2):
-                await service.recorder.record_now(annotation, request, answer)
+                await service.queue_for(service.history, annotation, request, answer)
+                await service.history.flush()
         except TimeoutError:
             is_recorded = False
     if is_unfinished(annotation.report):
