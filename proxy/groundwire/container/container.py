@@ -294,8 +294,8 @@ def build_container(
     completions = Completions(
         router,
         service,
-        Sampler(telemetry, workers, policy, judge, **dict(settings.sampling)),
-        Corrector(telemetry, service.schemas, workers, **dict(settings.correction)),
+        Sampler(telemetry, workers, policy, judge, settings.sampling),
+        Corrector(telemetry, service.schemas, workers, settings.correction),
         grounding.mode if grounding.enabled else "off",
         grounding.timeout,
         settings.server.max_body,

@@ -12,6 +12,8 @@ from typing import Any
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
+from groundwire.config.grounding import Correction as CorrectionSettings
+from groundwire.config.grounding import Sampling
 from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
@@ -117,31 +119,23 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Samples answers, a bounded number at a time over all exchanges.
-
-    `samples` are taken of each answer when `enabled`, or as a request asks, if permitted. `timeout` (seconds) is for
-    all samples of one answer.
-    """
+    """Samples answers, a bounded number at a time over all exchanges."""
 
     telemetry: Telemetry
     workers: Workers
     policy: Policy
     judge: Judge
-    enabled: bool
-    samples: int
-    temperatures: tuple[float, ...]
-    on_request: bool
-    timeout: float
+    settings: Sampling
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> SamplingSession | None:
         """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
-        requested = request.options.samples
-        count = (requested if self.on_request else None) or (self.samples if self.enabled else 0)
+        settings, requested = self.settings, request.options.samples
+        count = (requested if settings.on_request else None) or (settings.samples if settings.enabled else 0)
         refusal = "too_large" if len(call.body) > MAX_REPEATED else "" if count else "not_allowed"
         if refusal and requested is None:
             return None
-        at = () if refusal else temperatures(self.temperatures, count)
+        at = () if refusal else temperatures(settings.temperatures, count)
         return SamplingSession(self, Repeat(self.telemetry, request, route, call), at, refusal)
 
 
@@ -217,7 +211,7 @@ class SamplingSession:
     async def _sample(self, body: Mapping[str, Any], temperature: float) -> Repeated:
         repeated = self._repeat.request.dialect.resampled(body, temperature)
         try:
-            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
+            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
                 return await self._repeat.ask(repeated, "sample")
         except TimeoutError:
             return Repeated(reason="timeout")
@@ -231,25 +225,20 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Corrector:
-    """Requests corrections of answers that violate their schema, a bounded number at a time.
-
-    All answers are corrected if `enabled`, else those whose requests ask for it, if permitted. `timeout` is in seconds.
-    """
+    """Requests corrections of answers that violate their schema, a bounded number at a time."""
 
     telemetry: Telemetry
     schemas: SchemaProcess
     workers: Workers
-    enabled: bool
-    on_request: bool
-    timeout: float
+    settings: CorrectionSettings
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> CorrectionSession | None:
         """Return the correction of the answer to a request sent as `call`; None if it is not wanted."""
         is_requested = request.options.corrective_retry
-        if not (is_requested or self.enabled):
+        if not (is_requested or self.settings.enabled):
             return None
-        is_allowed = self.enabled or self.on_request
+        is_allowed = self.settings.enabled or self.settings.on_request
         refusal = "not_allowed" if not is_allowed else "too_large" if len(call.body) > MAX_REPEATED else ""
         return CorrectionSession(self, Repeat(self.telemetry, request, route, call), refusal)
 
@@ -275,7 +264,7 @@ class CorrectionSession:
     async def complete(self, report: Report, answer: AnswerSnapshot) -> Correction:
         """Ask for the correction and validate it. Raises nothing but cancellation."""
         try:
-            async with asyncio.timeout(self.parts.timeout), self.parts.at_once:
+            async with asyncio.timeout(self.parts.settings.timeout), self.parts.at_once:
                 message = _MESSAGE.format(violations=_listed(report.violations or ()))
                 dialect, body = self.repeat.request.dialect, await self.repeat.body()
                 found = await self.repeat.ask(dialect.continued(body, _texts(answer)[0], message), "correction")
