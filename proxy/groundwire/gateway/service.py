@@ -222,12 +222,12 @@ class GroundingService:
     def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
         """Record an exchange in the background, if there is a history."""
         if self.history is not None:
-            self.start(self.queue_for(self.history, annotation, request, answer))
+            self.start(self.queue_entry(self.history, annotation, request, answer))
 
-    async def queue_for(
+    async def queue_entry(
         self, history: History, annotation: Annotation, request: Request, answer: AnswerSnapshot
     ) -> None:
-        """Queue an exchange for the history; a worker prepares its entry. Raises nothing but cancellation."""
+        """Queue the entry of an exchange, which a worker prepares, for the history. Raises nothing but cancellation."""
         try:
             entry = await self.workers.insist(entry_of, annotation, request, answer, self.now())
         except Exception:  # noqa: BLE001 - logged with its traceback

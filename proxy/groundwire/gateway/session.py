@@ -420,7 +420,7 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     if service.history is not None:
         try:
             async with asyncio.timeout(service.timeout / 2):
-                await service.queue_for(service.history, annotation, request, answer)
+                await service.queue_entry(service.history, annotation, request, answer)
                 await service.history.flush()
         except TimeoutError:
             is_recorded = False
