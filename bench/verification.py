@@ -44,8 +44,8 @@ from groundwire.evidence.messages import gather
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.pipeline import AnswerSnapshot, Ask, read, verify
 from groundwire.policy import Policy
 from groundwire.scoring.aggregate import Examined, summarise

@@ -10,16 +10,18 @@ claims that no exact check does: by default with the shipped entailment model, w
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from groundwire.backends.budgets import Estimator, TargetOf, measured
 from groundwire.claims.answer import find_claims as _find_claims
-from groundwire.deprecation import renamed
 from groundwire.domain import (
     Budget,
     BudgetStatus,
@@ -52,9 +54,45 @@ from groundwire.verifiers.quotes import QuoteResult, quoted_texts
 from groundwire.verifiers.quotes import check_quotes as _check_quotes
 from groundwire.verifiers.schema import read_evidence
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Sources = str | Source | Mapping[str, Any] | Iterable[str | Source | Mapping[str, Any]]
+
+
+def _renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Accept old keyword arguments (`old="new"`) until version 0.3, with a DeprecationWarning.
+
+    The function raises TypeError, as for any argument given twice, when both names are used.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        def translated(given: dict[str, Any]) -> Any:
+            for old, new in names.items():
+                if old in given:
+                    name = f"{function.__name__}()"
+                    if new in given:
+                        raise TypeError(f"{name} got '{new}' twice: '{old}' is its old name")
+                    message = f"{name}: the argument '{old}' is now called '{new}'; the old name will be removed in 0.3"
+                    warnings.warn(message, DeprecationWarning, stacklevel=3)
+                    given[new] = given.pop(old)
+            return given
+
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def later(*args: P.args, **kwargs: P.kwargs) -> Any:
+                return await function(*args, **translated(kwargs))
+
+            return later  # type: ignore[return-value]
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return function(*args, **translated(kwargs))
+
+        return call
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +125,7 @@ class ClaimResult:
         return to_json(self.to_dict(), indent)
 
 
-@renamed(evidence="sources")
+@_renamed(evidence="sources")
 def verify_claim(
     claim: str,
     sources: Sources,
@@ -108,7 +146,7 @@ def verify_claim(
     return _result(prove(assertion(claim), _context(sources).sources, policy, _loaded(judge), target))
 
 
-@renamed(evidence="sources")
+@_renamed(evidence="sources")
 async def verify_claim_async(
     claim: str,
     sources: Sources,
@@ -123,7 +161,7 @@ async def verify_claim_async(
     return _result(await _proved(assertion(claim), given, policy, estimator, _target(confidence), judge))
 
 
-@renamed(context="sources")
+@_renamed(context="sources")
 def audit_trace(
     steps: Iterable[str],
     sources: Sources = (),
@@ -148,7 +186,7 @@ def audit_trace(
     return Audit(audited, trace.derive_by_words(answer, question, claims, policy, _loaded(judge)))
 
 
-@renamed(context="sources")
+@_renamed(context="sources")
 async def audit_trace_async(
     steps: Iterable[str],
     sources: Sources = (),
@@ -171,7 +209,7 @@ async def audit_trace_async(
     return Audit(tuple(found), post_hoc)
 
 
-@renamed(text="answer", context="sources")
+@_renamed(text="answer", context="sources")
 async def verify_claims_async(
     answer: str,
     sources: Sources = (),
@@ -197,7 +235,7 @@ async def verify_claims_async(
     )
 
 
-@renamed(text="answer", context="sources")
+@_renamed(text="answer", context="sources")
 def verify_claims(
     answer: str,
     sources: Sources = (),
@@ -216,13 +254,24 @@ def verify_claims(
     `question`, by default the one that the messages ask. `evidence_fields` name fields of a JSON answer that hold
     quotations; violations of their shape, or of `json_schema`, are part of the report, never exceptions.
     """
-    exchange = _exchange(sources, messages)
+    unread: tuple[str, ...] = ()
+    if messages:
+        from groundwire.dialects.chat import CHAT
+
+        body = {"messages": list(messages)}
+        exchange, unread = Exchange(CHAT.messages(body), _context(sources).sources), CHAT.unread(body)
+        context = Context(gather(exchange))
+    else:
+        exchange, context = Exchange(), _context(sources)
     ask = Ask(tuple(evidence_fields), json_schema, question or asked(exchange))
-    given = Context(gather(exchange)) if messages else _context(sources)
     used = _loaded(judge)
-    return _with_budgets(
-        verify([Choice(0, answer, "stop")], given, policy, ask, used, _unread(messages)), given, policy, used
+    report = verify([Choice(0, answer, "stop")], context, policy, ask, used, unread)
+    scrubbed = Context(scrub_all(context.sources))
+    choices = tuple(
+        replace(each, judgements=tuple(with_budget(one, context, scrubbed, policy, used) for one in each.judgements))
+        for each in report.choices
     )
+    return replace(report, choices=choices)
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
@@ -230,7 +279,7 @@ def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
     return _find_claims(text, policy).claims
 
 
-@renamed(text="answer", context="sources")
+@_renamed(text="answer", context="sources")
 def check_quotes(
     answer: str, sources: Sources, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
 ) -> QuoteResult:
@@ -242,7 +291,7 @@ def check_quotes(
     return _looked_up({"text": quoted_texts(answer)}, sources, policy, fail_on_all_rejected)
 
 
-@renamed(context="sources")
+@_renamed(context="sources")
 def check_evidence(
     answer: str | Mapping[str, Any],
     fields: Sequence[str],
@@ -313,7 +362,7 @@ class NumericResult:
         return to_json(self.to_dict(), indent)
 
 
-@renamed(text="answer", context="sources")
+@_renamed(text="answer", context="sources")
 def check_numbers(answer: str, sources: Sources, *, policy: NumericPolicy = NumericPolicy()) -> NumericResult:
     """Check which numbers of an answer the sources state or imply."""
     start = time.perf_counter()
@@ -336,15 +385,6 @@ def _looked_up(
 ) -> QuoteResult:
     fails = policy.fail_on_all_rejected if fails is None else fails
     return _check_quotes(quotes, _context(sources), policy, fail_on_all_rejected=fails)
-
-
-def _with_budgets(report: Report, context: Context, policy: Policy, judge: Judge) -> Report:
-    scrubbed = Context(scrub_all(context.sources))
-    choices = tuple(
-        replace(each, judgements=tuple(with_budget(one, context, scrubbed, policy, judge) for one in each.judgements))
-        for each in report.choices
-    )
-    return replace(report, choices=choices)
 
 
 def _loaded(judge: Judge | None) -> Judge:
@@ -407,23 +447,6 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
-
-
-def _unread(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return a warning for each part of the messages that is not read, such as an image."""
-    if not messages:
-        return ()
-    from groundwire.dialects.chat import CHAT
-
-    return CHAT.unread({"messages": list(messages)})
-
-
-def _exchange(sources: Sources, messages: Sequence[Mapping[str, Any]]) -> Exchange:
-    if not messages:
-        return Exchange()
-    from groundwire.dialects.chat import CHAT
-
-    return Exchange(CHAT.messages({"messages": list(messages)}), _context(sources).sources)
 
 
 def _context(sources: Sources) -> Context:

@@ -77,18 +77,13 @@ class ConcurrencyLimiter:
     def __init__(self, limits: Capacity, rate: SlidingWindow | None = None) -> None:
         self.limits = limits
         self.rate = rate
-        self._active = 0
+        self.active = 0  # slots in use
         self._size = 0
         self._queue: OrderedDict[asyncio.Future[Slot], int] = OrderedDict()  # the sizes of those that wait for a slot
         self._delayed = 0  # those that wait because of the rate
         self._is_closed = False
         self._idle = asyncio.Event()
         self._idle.set()
-
-    @property
-    def active(self) -> int:
-        """The number of slots in use."""
-        return self._active
 
     @property
     def waiting(self) -> int:
@@ -127,10 +122,10 @@ class ConcurrencyLimiter:
 
     def free(self, size: int, slots: int = 0) -> None:
         """Release bytes and slots, and give slots to those that wait."""
-        self._active -= slots
+        self.active -= slots
         self._size -= size
         self._serve_queue()
-        if not self._active:
+        if not self.active:
             self._idle.set()
 
     def close(self) -> None:
@@ -146,13 +141,13 @@ class ConcurrencyLimiter:
 
     def _has_capacity(self, size: int) -> bool:
         limits = self.limits
-        if limits.slots is not None and self._active >= limits.slots:
+        if limits.slots is not None and self.active >= limits.slots:
             return False
         fits = limits.size is None or self._size + size <= limits.size
         return fits or (limits.oversized and not self._size)
 
     def _take(self, size: int) -> Slot:
-        self._active += 1
+        self.active += 1
         self._size += size
         self._idle.clear()
         return Slot(self, size)
@@ -197,17 +192,14 @@ class ConcurrencyLimiter:
             if at > deadline:
                 raise LimitReached(at - now)
             self._check_queue()
-            await self._delay(at - now)
+            self._delayed += 1
+            try:
+                await asyncio.sleep(at - now)
+            finally:
+                self._delayed -= 1
         except BaseException:
             rate.cancel(at)
             raise
-
-    async def _delay(self, seconds: float) -> None:
-        self._delayed += 1
-        try:
-            await asyncio.sleep(seconds)
-        finally:
-            self._delayed -= 1
 
     def _check_queue(self) -> None:
         if self.waiting >= self.limits.queue:

@@ -13,7 +13,7 @@ from groundwire.backends.budgets import Cited, budgets
 from groundwire.backends.estimators import EmbeddedEstimator
 from groundwire.domain import Estimate, Probability, Unavailable
 from groundwire.errors import Overload
-from groundwire.gateway.workers import Workers
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS
 

@@ -17,8 +17,8 @@ from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Ve
 from groundwire.evidence.index import Context
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
-from groundwire.gateway.workers import Workers
 from groundwire.judge import VERIFIERS, Judge, Verifier
+from groundwire.offload import Workers
 from groundwire.pipeline import AnswerSnapshot, Ask
 from groundwire.policy import Policy
 from groundwire.report import Report

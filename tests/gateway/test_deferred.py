@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from groundwire.container import Container
 from groundwire.dialects.request import DIALECTS, read_request
 from groundwire.domain import Choice, Source
-from groundwire.gateway.deferred import is_unfinished, read, write
+from groundwire.gateway.reports import is_unfinished, read_job, write_job
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Attempt, Report
 
@@ -40,20 +40,20 @@ def test_a_written_job_is_read_back_unchanged(
     request = read_request(dialect, raw, headers)
     heard = AnswerSnapshot((choice,), cut_short, "a1", None)
     for origin in (None, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
-        assert read(write(request, heard, origin)) == (request, heard, origin)
+        assert read_job(write_job(request, heard, origin)) == (request, heard, origin)
     verified = replace(request, question="What colour is the sky?")
-    assert read(write(verified, heard))[0] == verified
+    assert read_job(write_job(verified, heard))[0] == verified
 
 
 def test_a_job_of_a_later_version_is_read() -> None:
     request = read_request(DIALECTS[0], b'{"model": "m"}', {})
     attempts, given = (Attempt("up", "m", "busy"),), (Source("answer.1", "tool", "It rains.", labels=("1",)),)
     heard = AnswerSnapshot((Choice(0, "It rains."),), attempts=attempts, given=given, tokens=(1, 2))
-    job = json.loads(write(request, heard))
+    job = json.loads(write_job(request, heard))
     answer = job["heard"]
     for each in (job, answer, answer["choices"][0], answer["attempts"][0], answer["given"][0]):
         each["later"] = 1
-    assert read(json.dumps(job).encode()) == (request, heard, None)
+    assert read_job(json.dumps(job).encode()) == (request, heard, None)
 
 
 @pytest.mark.parametrize(

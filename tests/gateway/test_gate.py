@@ -19,8 +19,8 @@ from groundwire.features.memory import GatePolicy
 from groundwire.gateway.claims import Answered, ClaimChecker, Memory, Offered
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Backend, Estimators, estimate_cache
-from groundwire.gateway.workers import Workers
 from groundwire.http.exchange import error_reply
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.storage.memory import Fact, MemoryFacts
 

@@ -13,7 +13,7 @@ from groundwire.dialects.chat import CHAT
 from groundwire.dialects.request import Request, read_options
 from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.gateway.forward import Caller
-from groundwire.gateway.service import AnswerHistory, ExternalContext, ExternalContextLoader
+from groundwire.gateway.service import ExternalContext, ExternalContextLoader
 from groundwire.gateway.session import GroundingSession
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Report
@@ -83,7 +83,7 @@ def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Pa
         async with opened(Place(f"sqlite:///{tmp_path}/history.db")) as history:
             said = [entry(f"gw-{day}", at=THEN + day, answer=f"Answer {day}.", subject="acme") for day in range(4)]
             await stored(history, *said, entry("gw-other", answer="Another.", subject="beta"))
-            return await AnswerHistory(history.exchanges, limit=3).load("acme")
+            return await ExternalContextLoader(newest=3).earlier(history.exchanges, "acme")
 
     assert [(each.exchange, each.answer) for each in asyncio.run(work()) or ()] == [
         ("gw-3", "Answer 3."),
@@ -94,7 +94,7 @@ def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Pa
 
 def test_a_history_that_fails_is_no_history_without_answers() -> None:
     exchanges = Exchanges(Database("postgresql://127.0.0.1:9/nothing"))
-    assert asyncio.run(AnswerHistory(exchanges).load("acme")) is None
+    assert asyncio.run(ExternalContextLoader().earlier(exchanges, "acme")) is None
 
 
 def test_a_report_warns_if_earlier_answers_could_not_be_read() -> None:

@@ -8,7 +8,7 @@ import pytest
 from exchanges import ANSWER, Model, answered, asked, events, grounding_in, house, streaming, whole
 
 from groundwire.dialects.request import Request
-from groundwire.gateway.workers import Workers
+from groundwire.offload import Workers
 
 LONG = " ".join(f"The walrus number {at} lives in Oslo." for at in range(60))
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}

@@ -8,11 +8,12 @@ import json
 import httpx
 import pytest
 
+from groundwire.config.grounding import Sampling
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.gateway.repeat import MAX_REPEATED, Sampler
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.report import Report, SelfConsistency
 from groundwire.telemetry import Telemetry
@@ -34,7 +35,7 @@ def test_the_reason_is_reported_and_no_model_is_called(size: int, on_request: bo
 
     async def sampled() -> SelfConsistency:
         workers = Workers(1, 4)
-        sampler = Sampler(Telemetry(), workers, Policy(), Judge(), False, 3, (0.0,), on_request, 5.0)
+        sampler = Sampler(Telemetry(), workers, Policy(), Judge(), Sampling(on_request=on_request, timeout=5.0))
         session = sampler.begin(read_request(CHAT, raw.encode(), {}), route, Call("POST", "", (), raw.encode()))
         assert session is not None
         found = await session.complete(Report("gw-1", "complete", "grounded"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groundwire.errors import Overload
-from groundwire.gateway.workers import Workers
+from groundwire.offload import Workers
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -19,7 +19,7 @@ from receiver import Receiver, number, plain, receiving
 from talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.gateway.deferred import traced
+from groundwire.gateway.reports import traced
 from groundwire.telemetry import build_telemetry
 
 EVALUATION = "gen_ai.evaluation.result"

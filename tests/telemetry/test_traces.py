@@ -23,8 +23,8 @@ from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 from groundwire.config import Settings
 from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.container import build_container
-from groundwire.gateway.workers import Workers
 from groundwire.http.app import build_app
+from groundwire.offload import Workers
 from groundwire.telemetry import Telemetry, build_telemetry, short_hash
 from groundwire.telemetry.metrics import Metrics
 from groundwire.telemetry.otlp import LogExport, OpenTelemetryTracer

@@ -1,4 +1,4 @@
-"""Build everything that calls models: the judge, the estimators, and the memory gate and trace audit that use them."""
+"""Build the model servers, the router, and all that calls models: judge, estimators, memory gate and trace audit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Thread
 
 import httpx
@@ -17,25 +18,158 @@ from groundwire.backends.language_judge import ChatJudge, LanguageJudge, Service
 from groundwire.backends.loading import load_judge
 from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.config import Settings
-from groundwire.container.upstreams import BuildContext, build_router
+from groundwire.config import Upstream as UpstreamSettings
 from groundwire.domain import Estimate
 from groundwire.errors import ConfigError, UnknownModel
+from groundwire.extras import require_extras
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.claims import Auditor, ClaimChecker, Executor, Memory
+from groundwire.gateway.claims import Auditor, ClaimChecker, Memory
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Backend, Estimators, LanguageJudges, OpenBackend, OpenJudge
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.storage.cache import Cache
 from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.http import HttpxClient
-from groundwire.upstream.router import Route, Router
-from groundwire.upstream.upstream import OpenAIUpstream, Upstream
+from groundwire.upstream.http import (
+    ANTHROPIC_VERSION,
+    AllowList,
+    HeaderRules,
+    HttpClient,
+    HttpxClient,
+    bearer,
+    x_api_key,
+)
+from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
+from groundwire.upstream.router import Retries, Route, Router, UpstreamModels
+from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """The inputs that all builders share; secrets come from `environ`."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    transport: HttpClient
+    telemetry: Telemetry
+
+    def secret(self, variable: str, setting: str) -> str:
+        """Return the value of a variable. Raises ConfigError, naming the setting that refers to it, when it is
+        not set.
+        """
+        secret = self.environ.get(variable)
+        if not secret:
+            raise ConfigError([f"{setting}: the variable {variable} is not set"])
+        return secret
+
+
+def upstream_extras(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield each setting of an upstream that needs an extra, with the extra."""
+    for name, upstream in settings.upstreams.items():
+        if upstream.dialect == "litellm":
+            yield f"upstreams.{name}.dialect", "providers"
+
+
+def build_router(context: BuildContext) -> Router:
+    """Build all model servers and the router. Raises ConfigError, naming every missing extra or secret."""
+    require_extras(*upstream_extras(context.settings))
+    upstreams = context.settings.upstreams.items()
+    if missing := [problem for name, each in upstreams for problem in _missing(name, each, context.environ)]:
+        raise ConfigError(missing)
+    return Router(
+        [
+            UpstreamModels(
+                _upstream(name, each, context),
+                each.models,
+                each.aliases,
+                Retries(**dict(each.retries) | {"statuses": frozenset(each.retries.statuses)}),
+                each.instead,
+                frozenset(each.fallback_on),
+            )
+            for name, each in upstreams
+        ]
+    )
+
+
+def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) -> Iterator[str]:
+    key = settings.api_key_env
+    if key is not None and not environ.get(key):
+        yield f"upstreams.{name}.api_key_env: the variable {key} is not set"
+    for each in settings.headers_env.values():
+        if not environ.get(each):
+            yield f"upstreams.{name}.headers_env: the variable {each} is not set"
+
+
+def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> Upstream:
+    """Build a model server with its limits."""
+    key = None if settings.api_key_env is None else context.environ[settings.api_key_env]
+    secret = {header: context.environ[variable].strip() for header, variable in settings.headers_env.items()}
+    added = tuple((header.lower().encode(), value.encode()) for header, value in {**settings.headers, **secret}.items())
+    is_anthropic = settings.dialect == "anthropic"
+    upstream: Upstream
+    if settings.dialect == "litellm":
+        upstream = LitellmUpstream(
+            name,
+            settings.litellm_model or "",
+            key=key,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            headers=added,
+            truncation_alarm=settings.truncation_alarm,
+            media_hosts=MediaHosts(frozenset(map(read_host, settings.allowed_media_hosts))),
+        )
+    else:
+        upstream = OpenAIUpstream(
+            name,
+            settings.base_url or "",
+            context.transport,
+            key=key,
+            timeout=settings.timeout,
+            connect_timeout=settings.connect_timeout,
+            forwards_documents=settings.forwards_documents,
+            headers=HeaderRules(
+                None if settings.request_headers is None else AllowList(settings.request_headers),
+                None if settings.response_headers is None else AllowList(settings.response_headers),
+                added,
+                ANTHROPIC_VERSION if is_anthropic else (),
+                x_api_key if is_anthropic else bearer,
+            ),
+            truncation_alarm=settings.truncation_alarm,
+            provider=settings.dialect,
+            ollama_url=settings.ollama_url,
+        )
+    limits = settings.limits
+    return LimitedUpstream(upstream, **dict(limits)) if limits.max_concurrent or limits.per_minute else upstream
+
+
+def _client(
+    context: BuildContext,
+    upstream: Upstream,
+    limits: Limits,
+    meter: Meter,
+    headers: Headers = (),
+    target: str = "/chat/completions",
+    operation: str = "chat",
+) -> ModelClient:
+    """Return the parameters of calls to a model at its upstream."""
+    telemetry = context.telemetry
+    return ModelClient(
+        upstream.name, upstream.send, target, limits, meter, headers, telemetry, upstream.provider, operation
+    )
+
+
+def _service_client(
+    context: BuildContext, name: str, url: str, variable: str | None, setting: str
+) -> Callable[[Limits, Meter], ModelClient]:
+    """Return the clients of an external service that estimates probabilities. Raises ConfigError without its key."""
+    key = context.secret(variable, setting) if variable else None
+    upstream = OpenAIUpstream(name, url, context.transport, key=key, provider="custom")
+    return lambda limits, meter: _client(context, upstream, limits, meter, target="", operation="estimate")
 
 
 def build_language_judges(context: BuildContext, router: Router) -> LanguageJudges | None:
@@ -46,33 +180,33 @@ def build_language_judges(context: BuildContext, router: Router) -> LanguageJudg
     judge = context.settings.judge
     if not judge.is_language:
         return None
-    open_ = _service(context) if judge.by == "external" else _chat(context, router)
+    open_: OpenJudge
+    if judge.by == "external":
+        service = _service_client(context, "judge", judge.url or "", judge.key_env, "judge.key_env")
+        open_ = lambda _, limits, meter: ServiceJudge(service(limits, meter))  # noqa: E731
+    else:
+        open_ = _chat_judge(context, router)
     batch_size, at_once = context.settings.information_budget.batch_size, asyncio.Semaphore(judge.max_concurrent)
     return LanguageJudges(open_, judge.timeout, at_once, batch_size, judge.max_chars, judge.by == "self")
 
 
-def _chat(context: BuildContext, router: Router) -> OpenJudge:
+def _chat_judge(context: BuildContext, router: Router) -> OpenJudge:
     judge, forms = context.settings.judge, LRUCache[str, int](_MAX_MODELS)
     if judge.by != "self":
-        _check_model(router, judge.by)
+        try:
+            router.choose(judge.by)
+        except UnknownModel as error:
+            raise ConfigError([f"judge.by: {error}"]) from error
     if judge.profile is not None:
         find_prompt_profile(judge.by, judge.profile)
 
     def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         route = router.choose(caller.model if judge.by == "self" else judge.by)
-        profile = find_prompt_profile(route.model, judge.profile)
-        client = _model_client(route.upstream, limits, meter, _credentials(route, caller, router), context.telemetry)
-        has_logprobs = isinstance(route.upstream, OpenAIUpstream)
+        client = _client(context, route.upstream, limits, meter, _credentials(route, caller, router))
+        profile, has_logprobs = find_prompt_profile(route.model, judge.profile), _has_logprobs(route)
         return ChatJudge(client, route.model, profile, forms, has_logprobs=has_logprobs)
 
     return open_
-
-
-def _check_model(router: Router, model: str) -> None:
-    try:
-        router.choose(model)
-    except UnknownModel as error:
-        raise ConfigError([f"judge.by: {error}"]) from error
 
 
 def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
@@ -84,34 +218,8 @@ def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     return caller.credentials if is_same else ()
 
 
-def _model_client(
-    upstream: Upstream,
-    limits: Limits,
-    meter: Meter,
-    headers: Headers,
-    telemetry: Telemetry,
-    target: str = "/chat/completions",
-    operation: str = "chat",
-) -> ModelClient:
-    """Return the parameters of calls to a model at its upstream."""
-    return ModelClient(
-        upstream.name, upstream.send, target, limits, meter, headers, telemetry, upstream.provider, operation
-    )
-
-
-def _service(context: BuildContext) -> OpenJudge:
-    judge = context.settings.judge
-    client = _service_client(context, "judge", judge.url or "", judge.key_env, "judge.key_env")
-    return lambda _, limits, meter: ServiceJudge(client(limits, meter))
-
-
-def _service_client(
-    context: BuildContext, name: str, url: str, variable: str | None, setting: str
-) -> Callable[[Limits, Meter], ModelClient]:
-    """Return the clients of an external service that estimates probabilities. Raises ConfigError without its key."""
-    key = context.secret(variable, setting) if variable else None
-    upstream = OpenAIUpstream(name, url, context.transport, key=key, provider="custom")
-    return lambda limits, meter: _model_client(upstream, limits, meter, (), context.telemetry, "", "estimate")
+def _has_logprobs(route: Route) -> bool:
+    return isinstance(route.upstream, OpenAIUpstream)
 
 
 @contextmanager
@@ -157,11 +265,7 @@ def open_judge(
 
 
 def build_estimators(
-    context: BuildContext,
-    router: Router,
-    workers: Workers,
-    judge: Judge,
-    estimates: Cache[Estimate],
+    context: BuildContext, router: Router, workers: Workers, judge: Judge, estimates: Cache[Estimate]
 ) -> Estimators:
     """Build every backend that estimates probabilities, and assign one to each operation.
 
@@ -170,8 +274,8 @@ def build_estimators(
     budget, policy = context.settings.information_budget, context.settings.policy
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
-        client = _model_client(route.upstream, limits, meter, headers, context.telemetry)
-        estimator = ChatEstimator(client, route.model, has_logprobs=isinstance(route.upstream, OpenAIUpstream))
+        client = _client(context, route.upstream, limits, meter, headers)
+        estimator = ChatEstimator(client, route.model, has_logprobs=_has_logprobs(route))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
     def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:
@@ -205,12 +309,11 @@ def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) 
     budget, estimators = context.settings.information_budget, checker.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
-    def executor(caller: Caller, seconds: float) -> Executor:
+    def executor(caller: Caller, seconds: float) -> ChatExecutor:
         route = router.choose(caller.model if backend == "self" else budget.backend.haiku_model)
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + seconds)
         headers = caller.credentials if backend == "self" else ()
-        return ChatExecutor(_model_client(route.upstream, limits, Meter(), headers, context.telemetry), route.model)
+        return ChatExecutor(_client(context, route.upstream, limits, Meter(), headers), route.model)
 
-    can_derive = backend in ("self", "haiku")
-    checks_post_hoc = budget.trace_auditing.check_post_hoc
-    return Auditor(checker, budget.timeout, checks_post_hoc, executor if can_derive else None)
+    derives = executor if backend in ("self", "haiku") else None
+    return Auditor(checker, budget.timeout, budget.trace_auditing.check_post_hoc, derives)

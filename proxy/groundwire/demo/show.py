@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings, Upstream
-from groundwire.container.build import build_container
+from groundwire.container import build_container
 from groundwire.demo.model import MODEL, SCENARIOS, Scenario, build_model
 from groundwire.extras import require_extras
 from groundwire.http.app import build_app

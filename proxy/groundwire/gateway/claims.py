@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal
 
 import structlog
 
 from groundwire.backends.budgets import Estimator, TargetOf, measured
+from groundwire.backends.estimators import ChatExecutor
 from groundwire.dialects.checks import TraceCheck, sources_of
-from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
+from groundwire.domain import Budget, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.estimates import assertion, joined, prove
@@ -31,8 +32,8 @@ from groundwire.features.trace import (
 )
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Estimators, LanguageJudges
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge, unjudged
+from groundwire.offload import Workers
 from groundwire.pipeline import OVERLOAD
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, measure, target_of, unasked
@@ -41,7 +42,11 @@ from groundwire.telemetry import Telemetry, short_hash
 
 log = structlog.get_logger("groundwire.proving")
 trace_log = structlog.get_logger("groundwire.trace")
+memory_log = structlog.get_logger("groundwire.memory")
 
+LONGEST_S = 1.8  # for all facts of one call; the two seconds that a call may take hold reading and replying too
+_STORE_S = 0.1  # of these, for a store that does not answer
+_RECALL_S = 0.5  # for reading the store
 _REASONS = {
     "timeout": "The time limit for checking it was reached.",
     "overload": OVERLOAD,
@@ -76,13 +81,13 @@ class ClaimChecker:
         return CheckSession(parts, estimator, asyncio.get_running_loop().time() + timeout)
 
 
+@dataclass(frozen=True, slots=True)
 class CheckSession:
     """The claims of one operation, which ends at `until` (loop time)."""
 
-    def __init__(self, parts: ClaimChecker, estimator: Estimator | None, until: float) -> None:
-        self._parts = parts
-        self._estimator = estimator
-        self._until = until
+    parts: ClaimChecker
+    estimator: Estimator | None
+    until: float
 
     async def check(
         self, claim: Claim, sources: Sequence[Source], target_of: TargetOf = TARGETS.__getitem__
@@ -93,13 +98,14 @@ class CheckSession:
         embedded verifier.
         """
         querying = None
-        if self._estimator is not None and claim.skip_reason is None:
-            querying = asyncio.create_task(self._measured(claim, sources, self._estimator, target_of))
+        if self.estimator is not None and claim.skip_reason is None:
+            querying = asyncio.create_task(self._measured(claim, sources, self.estimator, target_of))
         try:
             embedded = await self._embedded(claim, sources, target_of("verifier"))
             if querying is None:
                 return embedded
-            return await self._parts.workers.insist(_joined, embedded, await querying, sources, self._parts.policy)
+            budget, policy = await querying, self.parts.policy
+            return await self.parts.workers.insist(lambda: joined(embedded, budget, Context(sources), policy))
         except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach who asks
             log.warning("proof.failed", error=type(error).__name__)
             return unchecked(claim, "error")
@@ -111,7 +117,7 @@ class CheckSession:
         self, claim: Claim, sources: Sequence[Source], estimator: Estimator, target_of: TargetOf
     ) -> Budget:
         try:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(self.until):
                 return await measured(claim, sources, estimator, target_of)
         except TimeoutError:
             return measure(Unavailable("timeout"))
@@ -120,9 +126,9 @@ class CheckSession:
             return measure(Unavailable("error"))
 
     async def _embedded(self, claim: Claim, sources: Sequence[Source], target: float) -> Judgement:
-        parts = self._parts
+        parts = self.parts
         try:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(self.until):
                 return await parts.workers.run(prove, claim, sources, parts.policy, parts.judge, target)
         except TimeoutError:
             return unchecked(claim, "timeout")
@@ -130,21 +136,10 @@ class CheckSession:
             return unchecked(claim, "overload")
 
 
-def unchecked(claim: Claim, cause: Cause) -> Judgement:
+def unchecked(claim: Claim, cause: Literal["timeout", "overload", "error"]) -> Judgement:
     """A claim that was not judged, and why."""
-    judgement = unjudged(claim, cause, _REASONS.get(cause, _REASONS["error"]))
+    judgement = unjudged(claim, cause, _REASONS[cause])
     return replace(judgement, budget=measure(Unavailable(cause)))
-
-
-def _joined(embedded: Judgement, budget: Budget, sources: Sequence[Source], policy: Policy) -> Judgement:
-    return joined(embedded, budget, Context(sources), policy)
-
-
-class Executor(Protocol):
-    """A model that finishes chains of reasoning."""
-
-    async def complete(self, system: str, user: str) -> str | Unavailable:
-        """Return the reply to a prompt; raises nothing but cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +149,35 @@ class Auditor:
     checker: ClaimChecker
     timeout: float
     checks_post_hoc: bool = True
-    open_executor: Callable[[Caller, float], Executor] | None = None
+    open_executor: Callable[[Caller, float], ChatExecutor] | None = None
 
     async def audit(self, trace: TraceCheck, caller: Caller) -> Audit:
         """Audit every step, and check whether the answer follows. Raises UnknownModel."""
         session = self.checker.open("trace_auditing", caller, self.timeout)
         steps = await asyncio.to_thread(steps_of, trace.steps)
         executor = self.open_executor(caller, self.timeout) if self.open_executor else None
-        found, post_hoc = await asyncio.gather(
-            _audited(session, steps, sources_of(trace.sources)), self._post_hoc(trace, steps, executor)
-        )
-        return Audit(found, post_hoc)
+        context, found = sources_of(trace.sources), list[AuditedStep]()
 
-    async def _post_hoc(self, trace: TraceCheck, steps: Sequence[Claim], executor: Executor | None) -> PostHoc | None:
+        async def audit_steps() -> None:
+            for step in steps:
+                found.append(audited(await session.check(step, premises(context, found))))
+
+        _, post_hoc = await asyncio.gather(audit_steps(), self._post_hoc(trace, steps, executor))
+        return Audit(tuple(found), post_hoc)
+
+    async def _post_hoc(
+        self, trace: TraceCheck, steps: Sequence[Claim], executor: ChatExecutor | None
+    ) -> PostHoc | None:
+        """Compare the executor's derivation with the answer; without one, or if it fails, compare words."""
         if trace.answer is None or not self.checks_post_hoc:
             return None
+        run, policy, judge = self.checker.workers.run, self.checker.policy, self.checker.judge
         try:
             async with asyncio.timeout(self.timeout):
-                if executor is None:
-                    return await self._by_words(trace.answer, trace.question, steps)
-                return await self._by_executor(trace.answer, trace.question, steps, executor)
+                derived = await executor.complete(*ask_derivation(trace.question, steps)) if executor else None
+                if isinstance(derived, str):
+                    return await run(compare_derived, trace.answer, derived, policy, judge, trace.question)
+                return await run(derive_by_words, trace.answer, trace.question, steps, policy, judge)
         except TimeoutError:
             return PostHoc("unverifiable", "The time limit for deriving the answer was reached.")
         except Overload:
@@ -181,33 +185,6 @@ class Auditor:
         except Exception as error:  # noqa: BLE001 - no fault of an executor may reach who asks
             trace_log.warning("derivation.failed", error=type(error).__name__)
             return PostHoc("unverifiable", "Deriving the answer failed.")
-
-    async def _by_words(self, answer: str, question: str, steps: Sequence[Claim]) -> PostHoc:
-        checker = self.checker
-        return await checker.workers.run(derive_by_words, answer, question, steps, checker.policy, checker.judge)
-
-    async def _by_executor(self, answer: str, question: str, steps: Sequence[Claim], executor: Executor) -> PostHoc:
-        """Compare the executor's derivation with the answer; if it fails, compare words."""
-        derived = await executor.complete(*ask_derivation(question, steps))
-        if isinstance(derived, Unavailable):
-            return await self._by_words(answer, question, steps)
-        return await self.checker.workers.run(
-            compare_derived, answer, derived, self.checker.policy, self.checker.judge, question
-        )
-
-
-async def _audited(session: CheckSession, steps: Sequence[Claim], context: Sequence[Source]) -> tuple[AuditedStep, ...]:
-    found: list[AuditedStep] = []
-    for step in steps:
-        found.append(audited(await session.check(step, premises(context, found))))
-    return tuple(found)
-
-
-memory_log = structlog.get_logger("groundwire.memory")
-
-LONGEST_S = 1.8  # for all facts of one call; the two seconds that a call may take hold reading and replying too
-_STORE_S = 0.1  # of these, for a store that does not answer
-_RECALL_S = 0.5  # for reading the store
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +234,29 @@ class Memory:
         self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
-        return answered if await self._keep(subject, answered, tenant) else [_unkept(each) for each in answered]
+        facts = [each.fact for each in answered if each.fact is not None]
+        try:
+            async with asyncio.timeout(_STORE_S):
+                await self.facts.put(subject, facts, tenant)
+        except Exception as error:  # noqa: BLE001 - whatever a store may raise; it costs the keeping only
+            memory_log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
+            return [replace(each, fact=None) for each in answered]
+        return answered
 
     async def prove(self, offered: Sequence[Offered], caller: Caller, seconds: float) -> list[Answered]:
         """Decide on facts in `seconds` at most, and store nothing. Raises UnknownModel."""
         session = self.checker.open("memory_gate", caller, seconds)
-        claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
+        # offering a fact asserts it, whatever its form
+        claims = [replace(assertion(each.text, f"f{at}"), skip_reason=None) for at, each in enumerate(offered, start=1)]
         proving = [asyncio.create_task(_proved(session, *pair)) for pair in zip(claims, offered, strict=True)]
-        judgements = await _in_time(proving, claims, seconds)
+        if proving:
+            await asyncio.wait(proving, timeout=seconds)
+        for task in proving:
+            task.cancel()  # but do not wait for it
+        judgements = [
+            task.result() if task.done() and not task.cancelled() else unchecked(claim, "timeout")
+            for task, claim in zip(proving, claims, strict=True)
+        ]
         return [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
 
     async def revise(
@@ -276,7 +268,7 @@ class Memory:
         """
         stored = {fact.id for fact in await self.facts.of(subject, tenant)}
         revised = [
-            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in stored else _unkept(each)
+            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in stored else replace(each, fact=None)
             for id_, each in zip(ids, answered, strict=True)
         ]
         await self.facts.drop(subject, stored.intersection(ids), tenant)
@@ -298,17 +290,6 @@ class Memory:
             admission.grounding == "grounded",
         )
         return Answered(admission, judgement, stated, fact)
-
-    async def _keep(self, subject: str, answered: Sequence[Answered], tenant: str) -> bool:
-        """Store the accepted facts and return whether that succeeded; a failing store does not affect the answer."""
-        facts = [each.fact for each in answered if each.fact is not None]
-        try:
-            async with asyncio.timeout(_STORE_S):
-                await self.facts.put(subject, facts, tenant)
-        except Exception as error:  # noqa: BLE001 - whatever a store may raise
-            memory_log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
-            return False
-        return True
 
     async def about(self, subject: str, tenant: str = "") -> Sequence[Fact]:
         """The facts that a tenant keeps about a subject, oldest first. Raises MemoryUnavailable."""
@@ -332,11 +313,6 @@ class Memory:
         return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in stored if fact.is_verified)
 
 
-def _claim(offered: Offered, id_: str) -> Claim:
-    """Return the fact as a claim: offering it asserts it, whatever its form."""
-    return replace(assertion(offered.text, id_), skip_reason=None)
-
-
 async def _proved(session: CheckSession, claim: Claim, offered: Offered) -> Judgement:
     if offered.unknown:
         nothing = unchecked(claim, "error")
@@ -345,26 +321,8 @@ async def _proved(session: CheckSession, claim: Claim, offered: Offered) -> Judg
     return await session.check(claim, offered.evidence, lambda method: target_of(stated, method))
 
 
-async def _in_time(
-    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], seconds: float
-) -> list[Judgement]:
-    """Return the result of every task; one that has not ended is cancelled but not waited for."""
-    if proving:
-        await asyncio.wait(proving, timeout=seconds)
-    for task in proving:
-        task.cancel()
-    return [
-        task.result() if task.done() and not task.cancelled() else unchecked(claim, "timeout")
-        for task, claim in zip(proving, claims, strict=True)
-    ]
-
-
 def _stated(offered: Offered, claim: Claim) -> float:
     return claim.stated_confidence if offered.confidence is None else offered.confidence
-
-
-def _unkept(answered: Answered) -> Answered:
-    return Answered(answered.admission, answered.judgement, answered.stated)
 
 
 def _log_rejection(offered: Offered, judgement: Judgement, admission: Admission) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -27,6 +27,15 @@ from groundwire.wire import Call, Chunks, Headers, Reply
 
 T = TypeVar("T")
 
+Outgoing = Callable[[Route], Awaitable[Call]]
+"""Return the call to send on a route."""
+End = Literal["whole", "too_long", "no_room"]
+"""The reason for the end of reading a body."""
+
+log = structlog.get_logger("groundwire.gateway")
+
+MAX_LIST = 4 * 2**20  # bytes of the models of one upstream
+_SAFE = ("GET", "HEAD", "OPTIONS")
 _CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
 _INLINE = 2**12  # bytes of an answer in a content coding that are decoded on the event loop
 
@@ -44,43 +53,34 @@ class Caller:
         return Caller(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
 
 
-class ReadAnswer(NamedTuple):
-    """A body without its content coding, and the answer in it, or the reason why there is none."""
-
-    body: bytes
-    answer: Answer | None
-    reason: str = ""
-
-
 async def parsed(body: bytes, parse: Callable[[], T]) -> T:
     """Return the result of `parse` on a JSON body."""
     return parse() if is_light(body) else await offloaded(parse)
 
 
-async def read_answer(raw: bytes, decoder: Decoder, dialect: Dialect, limit: int) -> ReadAnswer:
-    """Parse the body of an answer, which decodes to `limit` bytes at most. Raises nothing but cancellation."""
+async def read_answer(raw: bytes, decoder: Decoder, dialect: Dialect, limit: int) -> tuple[bytes, Answer | None, str]:
+    """Return a body, of `limit` bytes at most, without its content coding, and the answer in it or why there is none.
+
+    Raises nothing but cancellation.
+    """
+
+    def parse() -> Answer:
+        try:
+            found = loads_object(body)
+        except ValuesTooLarge:
+            raise
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ValueError("it is no JSON object")
+        return Answer.whole(dialect, found)
+
     try:
         is_short = decoder.is_identity or len(raw) <= _INLINE
         body = decoder.whole(raw, limit) if is_short else await offloaded(decoder.whole, raw, limit)
-        return await parsed(body, lambda: ReadAnswer(body, _answer(body, dialect)))
+        return body, await parsed(body, parse), ""
     except ValueError as error:
-        return ReadAnswer(raw, None, f"The answer cannot be read: {error}.")
-
-
-def _answer(body: bytes, dialect: Dialect) -> Answer:
-    try:
-        found = loads_object(body)
-    except ValuesTooLarge:
-        raise
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return Answer.whole(dialect, found)
-
-
-Outgoing = Callable[[Route], Awaitable[Call]]
-"""Return the call to send on a route."""
+        return raw, None, f"The answer cannot be read: {error}."
 
 
 class Forwarding:
@@ -93,7 +93,7 @@ class Forwarding:
         self._operation = operation
         self._body = body
         self._purpose: Purpose = purpose
-        self._call: UpstreamCall | None = None
+        self._call: UpstreamCall  # the latest attempt, from `send` on
         self.attempts: tuple[Attempt, ...] = ()
         self.counts_prompt = True
 
@@ -104,25 +104,27 @@ class Forwarding:
         `attempts` are stored and listed in headers; `counts_prompt` is the `truncation_alarm` of the upstream that
         answered.
         """
-        if route.is_plain:
-            return await self._send(route, await outgoing(route), self._body)
 
-        async def attempt(instead: Route) -> Reply:
-            if instead is route:
-                return await self._send(route, await outgoing(route), self._body)
-            call, body = await outgoing(instead), {**self._body, "model": instead.model}
-            if instead.upstream is not route.upstream:  # for which the client's keys are not meant
+        async def attempt(to: Route) -> Reply:
+            call, body = await outgoing(to), self._body
+            if to is not route:
+                body = {**body, "model": to.model}
+            if to.upstream is not route.upstream:  # for which the client's keys are not meant
                 call = replace(call, headers=without_keys(call.headers))
-            return await self._send(instead, call, body)
+            return await self._send(to.upstream, call, body)
 
+        if route.is_plain:
+            return await attempt(route)
         reply, attempts = await Attempts(attempt, self._failed).answer(route)
         if len(attempts) == 1:
             return reply
         self.attempts = attempts
-        return replace(reply, headers=reply.headers + attempt_headers(attempts))
+        whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
+        listed = ", ".join(f"{each.upstream}={each.outcome}" for each in attempts)
+        ours = (b"x-grounding-upstream", whose.upstream.encode()), (b"x-grounding-attempts", listed.encode())
+        return replace(reply, headers=reply.headers + ours)
 
-    async def _send(self, route: Route, call: Call, body: Mapping[str, Any]) -> Reply:
-        upstream = route.upstream
+    async def _send(self, upstream: Upstream, call: Call, body: Mapping[str, Any]) -> Reply:
         self.counts_prompt = upstream.truncation_alarm
         made = self._telemetry.upstream_call(self._operation, upstream.provider, upstream.name, body, self._purpose)
         self._call = made
@@ -138,47 +140,41 @@ class Forwarding:
 
     def _failed(self, outcome: str) -> None:
         """End the record of an attempt that another one follows."""
-        if self._call is not None:
-            self._call.superseded(outcome)
-            self._call.end()
+        self._call.superseded(outcome)
+        self._call.end()
 
     async def passed(self, reply: Reply) -> Reply:
         """The reply as it is."""
-        if self._call is None or not self._call.is_recording:
+        if not self._call.is_recording:
             return reply
-        return replace(reply, body=await prime(self._recorded(self._call, chunks_of(reply), None)))
+        return replace(reply, body=await self.recorded(chunks_of(reply)))
 
     async def recorded(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """Record chunks until their end; `answer` is their content, once they have passed."""
-        if self._call is None or not self._call.is_recording:
-            return chunks
-        return await prime(self._recorded(self._call, chunks, answer))
+        return await prime(self._recorded(chunks, answer)) if self._call.is_recording else chunks
 
-    def broke_off(self, error: BaseException) -> None:
-        """Record the reason for a missing or incomplete answer."""
-        if self._call is not None:
-            self._call.failed(error)
-
-    def end(self, answer: Answer | None = None) -> None:
-        """End the record, with the metadata of the answer."""
-        if self._call is None:
-            return
-        if answer is not None:
-            self._call.answered(answer.id, answer.model, answer.finish_reasons, answer.usage, answer.choices)
-        self._call.end()
-
-    async def _recorded(self, call: UpstreamCall, chunks: Chunks, answer: Answer | None) -> Chunks:
+    async def _recorded(self, chunks: Chunks, answer: Answer | None) -> Chunks:
         try:
             async with aclosing(chunks):
                 yield b""
                 async for chunk in chunks:
-                    call.chunk()
+                    self._call.chunk()
                     yield chunk
         except (RequestError, GeneratorExit, asyncio.CancelledError) as error:
-            call.failed(error)
+            self._call.failed(error)
             raise
         finally:
             self.end(answer)
+
+    def broke_off(self, error: BaseException) -> None:
+        """Record the reason for a missing or incomplete answer."""
+        self._call.failed(error)
+
+    def end(self, answer: Answer | None = None) -> None:
+        """End the record, with the metadata of the answer."""
+        if answer is not None:
+            self._call.answered(answer.id, answer.model, answer.finish_reasons, answer.usage, answer.choices)
+        self._call.end()
 
 
 def as_it_is(call: Call) -> Outgoing:
@@ -190,20 +186,15 @@ def as_it_is(call: Call) -> Outgoing:
     return outgoing
 
 
-def attempt_headers(attempts: Sequence[Attempt]) -> Headers:
-    """Return the headers about attempts: the outcome of each, and the upstream that answered."""
-    whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
-    listed = ", ".join(f"{attempt.upstream}={attempt.outcome}" for attempt in attempts)
-    return (b"x-grounding-upstream", whose.upstream.encode()), (b"x-grounding-attempts", listed.encode())
-
-
 def chunks_of(reply: Reply) -> Chunks:
     """The body of a reply as chunks, whether it is all there or still to come."""
-    return _once(reply.body) if isinstance(reply.body, bytes) else reply.body
+    if not isinstance(body := reply.body, bytes):
+        return body
 
+    async def once() -> Chunks:
+        yield body
 
-End = Literal["whole", "too_long", "no_room"]
-"""The reason for the end of reading a body."""
+    return once()
 
 
 async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = lambda _: True) -> tuple[bytes, End]:
@@ -230,16 +221,6 @@ async def resumed(start: bytes, chunks: Chunks) -> Chunks:
         yield start
         async for chunk in chunks:
             yield chunk
-
-
-async def _once(body: bytes) -> Chunks:
-    yield body
-
-
-_SAFE = ("GET", "HEAD", "OPTIONS")
-MAX_LIST = 4 * 2**20  # bytes of the models of one upstream
-
-log = structlog.get_logger("groundwire.gateway")
 
 
 @dataclass(frozen=True, slots=True)

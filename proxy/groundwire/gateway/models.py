@@ -18,8 +18,8 @@ from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Pro
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
 from groundwire.gateway.forward import Caller
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
@@ -68,29 +68,34 @@ class Estimators:
         """Return whether this operation has a backend."""
         return operation in self.operations
 
-    def open(self, operation: Operation, caller: Caller = Caller()) -> CachedEstimator:
-        """An estimator whose time begins now. Raises UnknownModel, and KeyError when the operation is off."""
+    def open(self, operation: Operation, caller: Caller = Caller(), meter: Meter | None = None) -> CachedEstimator:
+        """An estimator whose time begins now, and whose cost `meter` counts.
+
+        Raises UnknownModel, and KeyError when the operation is off.
+        """
         limits = Limits(self.batch_size, self.at_once, asyncio.get_running_loop().time() + self.timeout)
-        meter = Meter()
-        backend = self.backends[self.operations[operation]](caller, limits, meter)
-        return CachedEstimator(backend, self.cache, limits.until, meter)
+        backend = self.backends[self.operations[operation]](caller, limits, meter or Meter())
+        return CachedEstimator(backend, self.cache, limits.until)
 
 
 def estimate_cache(
     max_entries: int, ttl: float, further: SharedValues[Estimate] | None = None, max_size: int = 64 * 2**20
 ) -> Cache[Estimate]:
     """Build a cache of estimates; only probabilities are stored, so that failures are retried."""
-    return Cache(max_entries, ttl, _is_known, _is_known, further=further, max_size=max_size)
+
+    def is_known(estimate: Estimate) -> bool:
+        return isinstance(estimate, Probability)
+
+    return Cache(max_entries, ttl, is_known, is_known, further=further, max_size=max_size)
 
 
+@dataclass(frozen=True, slots=True)
 class CachedEstimator:
-    """An estimator that caches results and shares concurrent queries; `meter` counts its cost."""
+    """An estimator that caches results and shares concurrent queries, until a time of the event loop."""
 
-    def __init__(self, backend: Backend, cache: Cache[Estimate], until: float, meter: Meter) -> None:
-        self.meter = meter
-        self._backend = backend
-        self._cache = cache
-        self._until = until
+    backend: Backend
+    cache: Cache[Estimate]
+    until: float
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """See `Estimator`."""
@@ -100,14 +105,14 @@ class CachedEstimator:
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
         """See `Estimator`."""
         digest = await asyncio.to_thread(context_digest, context)
-        keys = [estimate_key(self._backend.identity, claim, digest) for claim in claims]
+        keys = [estimate_key(self.backend.identity, claim, digest) for claim in claims]
 
         async def compute(places: Sequence[int]) -> Sequence[Estimate]:
-            return await self._backend.estimator.batch_estimate([claims[place] for place in places], context)
+            return await self.backend.estimator.batch_estimate([claims[place] for place in places], context)
 
         try:
-            async with asyncio.timeout_at(self._until + _GRACE_S):
-                found, _ = await self._cache.get(keys, compute)
+            async with asyncio.timeout_at(self.until + _GRACE_S):
+                found, _ = await self.cache.get(keys, compute)
         except TimeoutError:
             return [Unavailable("timeout")] * len(claims)
         return found
@@ -124,20 +129,23 @@ def estimate_key(identity: str, claim: Claim, context: str) -> bytes:
     return blake2b(repr((identity, claim.text, claim.lead, context)).encode(), digest_size=16).digest()
 
 
-def _is_known(estimate: Estimate) -> bool:
-    return isinstance(estimate, Probability)
-
-
 class ModelStageSession:
-    """The last stage of the cascade: judgements of the model on one answer. `used` is the cost so far."""
+    """The last stage of the cascade: judgements of the model on one answer."""
 
     def __init__(self, estimators: Estimators, policy: Policy, caller: Caller) -> None:
         self._estimators = estimators
         self._policy = policy
         self._caller = caller
-        self._meters: list[Meter] = []
         self._ahead: asyncio.Task[Sequence[Judgement]] | None = None
-        self.used = StageUse("model", 0)
+        self._meter = Meter()
+        self._claims = 0
+        self._ms = 0.0
+
+    @property
+    def used(self) -> StageUse:
+        """The claims of the latest turn, and the cost of all turns."""
+        cost = self._meter
+        return StageUse("model", self._claims, cost.calls, cost.prompt_tokens, cost.completion_tokens, self._ms)
 
     def look_ahead(self, judgements: Sequence[Judgement], context: Context) -> None:
         """Query the model early about claims that will probably be part of the answer, so that little is left at its
@@ -152,46 +160,29 @@ class ModelStageSession:
         """Return the judgements, with those on undecided claims refined by the model. Raises only cancellation."""
         start = time.perf_counter()
         places = [at for at, judgement in enumerate(judgements) if is_undecided(judgement, self._policy.model)]
-        measured = await self._measured([judgements[at] for at in places], context)
         refined = list(judgements)
-        for at, budget in zip(places, measured, strict=True):
-            refined[at] = joined(judgements[at], budget, context, self._policy)
-        self._count(len(places), (time.perf_counter() - start) * 1000)
+        if places:
+            measured = await self._measured([judgements[at].claim for at in places], context)
+            for at, budget in zip(places, measured, strict=True):
+                refined[at] = joined(judgements[at], budget, context, self._policy)
+        self._claims = len(places)
+        self._ms += (time.perf_counter() - start) * 1000
         return refined
 
-    async def _measured(self, judgements: Sequence[Judgement], context: Context) -> list[Budget]:
-        if not judgements:
-            return []
-        claims = [_cited(each.claim, context) for each in judgements]
+    async def _measured(self, claims: Sequence[Claim], context: Context) -> list[Budget]:
+        """Measure claims without their citation marks, each with the evidence that it cites."""
+        cited = [Cited(replace(each, text=plain_text(each.text)), *cited_evidence(each, context)) for each in claims]
         try:
-            estimator = self._estimators.open("output_verification", self._caller)
-            self._meters.append(estimator.meter)
-            threshold = self._policy.model.flag_threshold_bits
-            return await budgets(claims, context.sources, estimator, threshold)
+            estimator = self._estimators.open("output_verification", self._caller, self._meter)
+            return await budgets(cited, context.sources, estimator, self._policy.model.flag_threshold_bits)
         except Exception as error:  # noqa: BLE001 - earlier verdicts must not be lost
             log.warning("model_stage.failed", error=type(error).__name__)
-            return [measure(Unavailable("error"))] * len(judgements)
-
-    def _count(self, claims: int, ms: float) -> None:
-        """Update the counts of this turn and of the total cost."""
-        self.used = replace(
-            self.used,
-            claims=claims,
-            calls=sum(meter.calls for meter in self._meters),
-            prompt_tokens=sum(meter.prompt_tokens for meter in self._meters),
-            completion_tokens=sum(meter.completion_tokens for meter in self._meters),
-            ms=self.used.ms + ms,
-        )
+            return [measure(Unavailable("error"))] * len(claims)
 
     def cancel(self) -> None:
         """Cancel pending queries."""
         if self._ahead is not None:
             self._ahead.cancel()
-
-
-def _cited(claim: Claim, context: Context) -> Cited:
-    """Return a claim without its citation marks, with the evidence that it cites."""
-    return Cited(replace(claim, text=plain_text(claim.text)), *cited_evidence(claim, context))
 
 
 class _RemoteModel(NoModel):
@@ -231,11 +222,11 @@ class LanguageJudges:
 
 
 class LanguageJudgeSession:
-    """The judge of one exchange. `meter` counts the calls and tokens so far, `claims` the questions."""
+    """The judge of one exchange."""
 
     def __init__(self, parts: LanguageJudges, caller: Caller) -> None:
-        self.meter = Meter()
-        self.claims = 0
+        self._meter = Meter()
+        self._claims = 0
         self._ms = 0.0
         self._parts = parts
         self._caller = caller
@@ -243,8 +234,8 @@ class LanguageJudgeSession:
     @property
     def used(self) -> StageUse:
         """The cost of the questions so far."""
-        tokens = self.meter.prompt_tokens, self.meter.completion_tokens
-        return StageUse("judge", self.claims, self.meter.calls, *tokens, ms=self._ms)
+        cost = self._meter
+        return StageUse("judge", self._claims, cost.calls, cost.prompt_tokens, cost.completion_tokens, self._ms)
 
     @property
     def identity(self) -> str:
@@ -257,11 +248,11 @@ class LanguageJudgeSession:
             return []
         if self._parts.is_own and not self._caller.model:
             return [Unavailable("no_verdict")] * len(questions)  # no known model gave the answer
-        self.claims += len(questions)
+        self._claims += len(questions)
         start = asyncio.get_running_loop().time()
         try:
             limits = Limits(self._parts.batch_size, self._parts.at_once, start + self._parts.timeout)
-            return await self._parts.open(self._caller, limits, self.meter).judge(questions)
+            return await self._parts.open(self._caller, limits, self._meter).judge(questions)
         except Exception as error:  # noqa: BLE001 - the verdicts of other checks must not be lost
             judge_log.warning("judge.failed", error=type(error).__name__)
             return [Unavailable("error")] * len(questions)

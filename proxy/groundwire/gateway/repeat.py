@@ -12,16 +12,16 @@ from typing import Any
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.dialects.dialect import Answer
+from groundwire.config.grounding import Correction as CorrectionSettings
+from groundwire.config.grounding import Sampling
 from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
 from groundwire.features.agreement import compare_answers, risk_of
 from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, read_answer
-from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
-from groundwire.offload import offloaded
+from groundwire.offload import Workers, offloaded
 from groundwire.pipeline import MAX_VIOLATIONS, AnswerSnapshot
 from groundwire.policy import Policy
 from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation
@@ -103,49 +103,39 @@ class Repeat:
                 return Repeated(reason=f"status {reply.status}")
             if end == "whole":
                 decoder = Decoder(header(reply.headers, b"content-encoding"))
-                answer = (await read_answer(raw, decoder, dialect, _MAX_ANSWER)).answer
+                _, answer, _ = await read_answer(raw, decoder, dialect, _MAX_ANSWER)
         except BaseException as error:
             forwarding.broke_off(error)
             raise
         finally:
             forwarding.end(answer)
-        return _repeated(answer) if answer else Repeated(reason="unreadable")
-
-
-def _repeated(answer: Answer) -> Repeated:
-    text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
-    usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
-    return Repeated(text, "" if text.strip() else "no text", **counts)
+        if answer is None:
+            return Repeated(reason="unreadable")
+        text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
+        usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+        counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+        return Repeated(text, "" if text.strip() else "no text", **counts)
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Samples answers, a bounded number at a time over all exchanges.
-
-    `samples` are taken of each answer when `enabled`, or as a request asks, if permitted. `timeout` (seconds) is for
-    all samples of one answer.
-    """
+    """Samples answers, a bounded number at a time over all exchanges."""
 
     telemetry: Telemetry
     workers: Workers
     policy: Policy
     judge: Judge
-    enabled: bool
-    samples: int
-    temperatures: tuple[float, ...]
-    on_request: bool
-    timeout: float
+    settings: Sampling
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> SamplingSession | None:
         """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
-        requested = request.options.samples
-        count = (requested if self.on_request else None) or (self.samples if self.enabled else 0)
+        settings, requested = self.settings, request.options.samples
+        count = (requested if settings.on_request else None) or (settings.samples if settings.enabled else 0)
         refusal = "too_large" if len(call.body) > MAX_REPEATED else "" if count else "not_allowed"
         if refusal and requested is None:
             return None
-        at = () if refusal else temperatures(self.temperatures, count)
+        at = () if refusal else temperatures(settings.temperatures, count)
         return SamplingSession(self, Repeat(self.telemetry, request, route, call), at, refusal)
 
 
@@ -221,7 +211,7 @@ class SamplingSession:
     async def _sample(self, body: Mapping[str, Any], temperature: float) -> Repeated:
         repeated = self._repeat.request.dialect.resampled(body, temperature)
         try:
-            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
+            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
                 return await self._repeat.ask(repeated, "sample")
         except TimeoutError:
             return Repeated(reason="timeout")
@@ -235,43 +225,38 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Corrector:
-    """Requests corrections of answers that violate their schema, a bounded number at a time.
-
-    All answers are corrected if `enabled`, else those whose requests ask for it, if permitted. `timeout` is in seconds.
-    """
+    """Requests corrections of answers that violate their schema, a bounded number at a time."""
 
     telemetry: Telemetry
     schemas: SchemaProcess
     workers: Workers
-    enabled: bool
-    on_request: bool
-    timeout: float
+    settings: CorrectionSettings
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> CorrectionSession | None:
         """Return the correction of the answer to a request sent as `call`; None if it is not wanted."""
         is_requested = request.options.corrective_retry
-        if not (is_requested or self.enabled):
+        if not (is_requested or self.settings.enabled):
             return None
-        is_allowed = self.enabled or self.on_request
+        is_allowed = self.settings.enabled or self.settings.on_request
         refusal = "not_allowed" if not is_allowed else "too_large" if len(call.body) > MAX_REPEATED else ""
         return CorrectionSession(self, Repeat(self.telemetry, request, route, call), refusal)
 
 
+@dataclass(frozen=True, slots=True)
 class CorrectionSession:
     """The correction of one answer, which begins once its violations are known; a `refusal` is why there is none."""
 
-    def __init__(self, parts: Corrector, repeat: Repeat, refusal: str) -> None:
-        self._parts = parts
-        self._repeat = repeat
-        self._refusal = refusal
+    parts: Corrector
+    repeat: Repeat
+    refusal: str
 
     def due(self, report: Report, answer: AnswerSnapshot) -> Correction | None:
         """Return the state of the correction before the model is asked; None if there is nothing to correct."""
         if not report.violations:
             return None
-        if self._refusal:
-            return Correction("failed", reason=self._refusal)
+        if self.refusal:
+            return Correction("failed", reason=self.refusal)
         if len(_texts(answer)) != 1:
             return Correction("failed", reason="several_choices")
         return Correction("pending")
@@ -279,8 +264,10 @@ class CorrectionSession:
     async def complete(self, report: Report, answer: AnswerSnapshot) -> Correction:
         """Ask for the correction and validate it. Raises nothing but cancellation."""
         try:
-            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
-                found = await self._corrected(_texts(answer)[0], report.violations or ())
+            async with asyncio.timeout(self.parts.settings.timeout), self.parts.at_once:
+                message = _MESSAGE.format(violations=_listed(report.violations or ()))
+                dialect, body = self.repeat.request.dialect, await self.repeat.body()
+                found = await self.repeat.ask(dialect.continued(body, _texts(answer)[0], message), "correction")
             violations = None if found.reason else await self._violations(found.text)
         except TimeoutError:
             return Correction("failed", reason="timeout")
@@ -295,16 +282,11 @@ class CorrectionSession:
             found.reason,
         )
 
-    async def _corrected(self, text: str, violations: Sequence[Violation]) -> Repeated:
-        dialect, message = self._repeat.request.dialect, _MESSAGE.format(violations=_listed(violations))
-        body = dialect.continued(await self._repeat.body(), text, message)
-        return await self._repeat.ask(body, "correction")
-
     async def _violations(self, text: str) -> tuple[Violation, ...]:
-        ask = self._repeat.request.ask
-        found = await self._parts.workers.insist(_broken, text, ask.evidence_fields) if ask.evidence_fields else ()
+        ask = self.repeat.request.ask
+        found = await self.parts.workers.insist(_broken, text, ask.evidence_fields) if ask.evidence_fields else ()
         if ask.json_schema is not None:
-            (result,) = await self._parts.schemas.validate([text], ask.json_schema, _VALIDATING_S)
+            (result,) = await self.parts.schemas.validate([text], ask.json_schema, _VALIDATING_S)
             found = (*found, *result.violations)
         return tuple(dict.fromkeys(found))[:MAX_VIOLATIONS]
 

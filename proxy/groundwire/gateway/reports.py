@@ -1,31 +1,49 @@
-"""Reports on the way out: rendered for the client, logged, and recorded in the history."""
+"""Reports on the way out: rendered for the client, logged, recorded in the history, and left to jobs."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import structlog
 
-from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.request import Request
-from groundwire.domain import Choice, Exchange, Message, Status
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.dialects.request import DIALECTS, HEADERS, Request, read_request
+from groundwire.domain import Choice, Exchange, Judgement, Message, Source, Status, restored
+from groundwire.errors import JobsUnavailable
 from groundwire.evidence.messages import question
 from groundwire.evidence.requests import intent_of
-from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
-from groundwire.report import Report, Utf16, Violation
+from groundwire.report import Attempt, QuoteCounts, Report, Utf16, Violation
 from groundwire.storage.history.exchange import Entry, PromptMessage, Usage
-from groundwire.telemetry import short_hash
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.memory import Reports
+from groundwire.storage.transact import Work
+from groundwire.telemetry import Telemetry, short_hash
 from groundwire.wire import Headers
 
 log = structlog.get_logger("groundwire.grounding")
-history_log = structlog.get_logger("groundwire.history")
+
+EXAMINATION = "examination"
+CHECK = "check"
+CHECK_PREFIX = "gwc-"
+"""The prefix of the ids of checks, which distinguishes them from those of reports."""
+WEBHOOK = "webhook"
+
+Run = Callable[[str, bytes], Awaitable[bytes]]
+"""The function of a job: an id and a payload to a result."""
+
+_DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
+_NO_ROOM = (("all", "overload"), ("all", "timeout"))
+_MAX_REQUEST = 2**22  # bytes of a request that a job stores
+_NOT_NOW = ("rate_limited", "unavailable")
+_NOT_FINAL = ("pending", "deferred")
+_PARTS: Mapping[str, type[Any]] = {"choices": Choice, "attempts": Attempt, "given": Source}
 
 _MAX_QUESTION = 8_000  # characters
 _MAX_MESSAGE = 16_000
@@ -113,9 +131,17 @@ def log_result(report: Report, answer: AnswerSnapshot, quotes: QuotePolicy | Non
         total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
     )
     log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
-    _log_timeouts(report)
-    if quotes is not None:
-        _log_rejections(report, quotes)
+    causes = [
+        verdict.method
+        for choice in report.choices
+        for judgement in choice.judgements
+        for verdict in judgement.verdicts
+        if verdict.verifier == "numeric" and verdict.method in ("timeout", "work_limit")
+    ]
+    if causes:
+        log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
+    if quotes is not None and report.quotes is not None and report.quotes.rejected:
+        _log_rejections(report, report.quotes, quotes)
 
 
 def log_violations(id_: str | None, violations: Sequence[Violation], answers: Sequence[str]) -> None:
@@ -130,24 +156,8 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
     )
 
 
-def _log_timeouts(report: Report) -> None:
-    """Log how many claims had numbers that were not checked in time or within the steps allowed, if any had."""
-    causes = [
-        verdict.method
-        for choice in report.choices
-        for judgement in choice.judgements
-        for verdict in judgement.verdicts
-        if verdict.verifier == "numeric" and verdict.method in ("timeout", "work_limit")
-    ]
-    if causes:
-        log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
-
-
-def _log_rejections(report: Report, policy: QuotePolicy) -> None:
-    """Log the numbers of rejected quotations, if any, and the lengths and digests of claims and sources."""
-    counts = report.quotes
-    if counts is None or not counts.rejected:
-        return
+def _log_rejections(report: Report, counts: QuoteCounts, policy: QuotePolicy) -> None:
+    """Log the numbers of rejected quotations, and the lengths and digests of claims and sources."""
     claims = [
         judgement.claim
         for choice in report.choices
@@ -171,39 +181,6 @@ def _log_rejections(report: Report, policy: QuotePolicy) -> None:
 def _described(text: str) -> dict[str, int | str]:
     """Return the length of a text and the digest that names it."""
     return {"chars": len(text), "sha256": short_hash(text)}
-
-
-class Store(Protocol):
-    """The store of exchanges."""
-
-    def record(self, entry: Entry) -> None:
-        """Queue an exchange for recording; never fails."""
-
-    async def flush(self) -> bool:
-        """Write pending exchanges now; False when that fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorder:
-    """Record exchanges in `store`; a worker prepares the entries."""
-
-    store: Store
-    workers: Workers
-    now: Callable[[], float] = time.time
-
-    async def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange with the current time. Raises nothing but cancellation."""
-        try:
-            entry = await self.workers.insist(entry_of, annotation, request, answer, self.now())
-        except Exception:  # noqa: BLE001 - logged with its traceback
-            history_log.exception("history.unreadable", grounding_id=annotation.report.id)
-        else:
-            self.store.record(entry)
-
-    async def record_now(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange, and wait until it is written or the store is down. Raises nothing but cancellation."""
-        await self.record(annotation, request, answer)
-        await self.store.flush()
 
 
 def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, at: float) -> Entry:
@@ -259,3 +236,121 @@ def _shortened(text: str, limit: int) -> str:
         return text
     head = (limit - len(_LEFT_OUT)) // 2
     return text[:head] + _LEFT_OUT + text[-(limit - len(_LEFT_OUT) - head) :]
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredQueue:
+    """Verification by jobs, and the resulting reports. `work` lists the functions of these jobs."""
+
+    jobs: Jobs
+    reports: Reports
+    work: Sequence[Work] = ()
+
+    async def take(
+        self, id_: str, request: Request, answer: AnswerSnapshot, origin: str | None = None, after: float | None = None
+    ) -> bool:
+        """Leave the verification of an answer to a job; return False if it is too large, or cannot be stored.
+
+        `origin` is the current trace; the first attempt is made `after` so many seconds.
+        """
+        if len(request.raw) > _MAX_REQUEST:
+            return False
+        payload = await asyncio.to_thread(write_job, request, answer, origin)
+        return await self.defer(EXAMINATION, id_, payload, request.tenant, after)
+
+    async def defer(self, kind: str, id_: str, payload: bytes, tenant: str, after: float | None) -> bool:
+        """Leave work of a kind to a job; return False if it cannot be stored."""
+        try:
+            await self.jobs.defer(kind, id_, payload, tenant, after)
+        except JobsUnavailable:
+            return False
+        return True
+
+    async def find(self, id_: str, tenant: str = "") -> bytes | None:
+        """Return a tenant's report, or the result of its check, in its current state; None when there is none.
+
+        Raises JobsUnavailable when the jobs cannot be read now.
+        """
+        stored = self.reports.get(id_, tenant)
+        if stored is not None and loads(stored).get("status") not in _NOT_FINAL:
+            return stored
+        try:
+            outcome = await self.jobs.result(CHECK if id_.startswith(CHECK_PREFIX) else EXAMINATION, id_, tenant)
+        except JobsUnavailable:
+            if stored is None:
+                raise
+            return stored
+        if outcome.state in ("unknown", "pending"):
+            return stored or (dumps(_deferred(id_)) if outcome.state == "pending" else None)
+        found = outcome.result if outcome.state == "done" else dumps(_failed(id_, outcome.reason))
+        self.reports.put(id_, found, tenant)
+        return found
+
+
+def _deferred(id_: str) -> Mapping[str, Any]:
+    """Return the placeholder for work that a job has not done yet."""
+    if id_.startswith(CHECK_PREFIX):
+        return {"id": id_, "status": "deferred"}
+    return Report(id_, "deferred", "not_checked").to_dict()
+
+
+def _failed(id_: str, reason: str) -> Mapping[str, Any]:
+    """Return the result of work that was given up."""
+    if id_.startswith(CHECK_PREFIX):
+        return {"id": id_, "status": "failed", "reason": reason}
+    warning = f"The background check was given up: {reason}."
+    degraded, flags = (("all", "error"),), ("verifier_degraded",)
+    return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded).to_dict()
+
+
+def is_unfinished(report: Report) -> bool:
+    """Return whether verification may achieve more later, because capacity, time or a model was lacking."""
+    return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
+
+
+def requested_wait(report: Report) -> float | None:
+    """Return the longest wait, in seconds, that a model's server asked for in this report; None when none did."""
+    return longest_wait(judgement for choice in report.choices for judgement in choice.judgements)
+
+
+def longest_wait(judgements: Iterable[Judgement]) -> float | None:
+    """Return the longest wait, in seconds, that a model's server asked for; None when none did."""
+    missing = (each.budget.missing for each in judgements if each.budget and each.budget.missing)
+    return max((each.retry_after for each in missing if each.retry_after is not None), default=None)
+
+
+def write_job(request: Request, answer: AnswerSnapshot, origin: str | None = None) -> bytes:
+    """Return all that the verification of an answer needs, as JSON."""
+    options = {header: getattr(request.options, name) for header, name in HEADERS.items()}
+    return dumps(
+        {
+            "dialect": request.dialect.name,
+            "request": request.raw.decode(),
+            "headers": {header: value for header, value in options.items() if value is not None},
+            "heard": asdict(answer),
+            "origin": origin,
+            "tenant": request.tenant,
+            "question": request.question,
+        }
+    )
+
+
+def read_job(payload: bytes) -> tuple[Request, AnswerSnapshot, str | None]:
+    """Restore the output of `write_job`."""
+    found: dict[str, Any] = loads(payload)
+    tenant = found.get("tenant", "")  # jobs of earlier versions have none
+    request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
+    request = replace(request, question=found.get("question", ""))
+    answer = found["heard"]
+    parts = {name: [restored(shape, each) for each in answer.get(name, ())] for name, shape in _PARTS.items()}
+    return request, restored(AnswerSnapshot, {**answer, **parts}), found.get("origin")
+
+
+def traced(telemetry: Telemetry, kind: str, run: Run) -> Run:
+    """Return the same work, with every attempt at it recorded in telemetry."""
+
+    async def attempt(id_: str, payload: bytes) -> bytes:
+        with telemetry.job(kind, id_):
+            return await run(id_, payload)
+
+    return attempt

@@ -18,12 +18,19 @@ from groundwire.dialects.request import Options, Request
 from groundwire.domain import Exchange, Source
 from groundwire.errors import Overload
 from groundwire.features.consistency.compare import EarlierAnswer
-from groundwire.gateway.deferred import DeferredQueue
 from groundwire.gateway.models import Estimators, LanguageJudges
-from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
-from groundwire.gateway.workers import Workers
+from groundwire.gateway.reports import (
+    Annotation,
+    DeferredQueue,
+    annotate,
+    entry_of,
+    log_result,
+    new_id,
+    unverified_report,
+)
 from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter, Slot
+from groundwire.offload import Workers
 from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
@@ -35,30 +42,12 @@ if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a 
     from groundwire.backends.facts import FactsDatabase
     from groundwire.gateway.claims import Memory
     from groundwire.storage.history.exchanges import Exchanges
+    from groundwire.storage.history.history import History
 
-history_log = structlog.get_logger("groundwire.consistency")
+consistency_log = structlog.get_logger("groundwire.consistency")
+history_log = structlog.get_logger("groundwire.history")
 
 _HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerHistory:
-    """Look up the newest `limit` answers about a subject in the history."""
-
-    exchanges: Exchanges
-    limit: int = 50
-
-    async def load(self, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
-        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
-
-        None when the history fails or takes too long. Raises nothing but cancellation.
-        """
-        try:
-            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
-                return await self.exchanges.earlier(subject, tenant, self.limit)
-        except Exception as error:  # noqa: BLE001 - any error of a store
-            history_log.warning("consistency.no_history", error=type(error).__name__)
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +61,45 @@ class ExternalContext:
 
 @dataclass(frozen=True, slots=True)
 class ExternalContextLoader:
-    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
-    answers about a subject from `history`, which are read only if answers are compared (`comparing`).
+    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the newest
+    earlier answers about a subject from `history`, which are read only if answers are compared (`comparing`).
     """
 
     memory: Memory | None = None
     facts: FactsDatabase | None = None
-    history: AnswerHistory | None = None
+    history: Exchanges | None = None
     comparing: bool = True
+    newest: int = 50
 
     async def load(self, request: Request) -> ExternalContext:
         """Load the external context of a request. Raises nothing but cancellation."""
         options, tenant = request.options, request.tenant
-        context = ExternalContext()
+        sources, warnings, earlier = list[Source](), list[str](), tuple[EarlierAnswer, ...]()
         if self.memory and options.memory and options.subject is not None:
-            context = ExternalContext(await self.memory.sources(options.subject, tenant))
+            sources += await self.memory.sources(options.subject, tenant)
         if self.facts and options.facts is not None:
             found = await self.facts.ask(options.facts, tenant)
-            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
-            context = ExternalContext((*context.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
+            sources += found.sources
+            warnings += map(str, found.shortfalls)
+            warnings += [f"facts: no template takes {name!r}" for name in found.unknown]
         if self.history and self.comparing and options.subject is not None:
-            earlier = await self.history.load(options.subject, tenant)
-            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
-            context = ExternalContext(context.sources, (*context.warnings, *unread), earlier or ())
-        return context
+            answers = await self.earlier(self.history, options.subject, tenant)
+            if answers is None:
+                warnings.append("consistency: earlier answers could not be read")
+            earlier = answers or ()
+        return ExternalContext(tuple(sources), tuple(warnings), earlier)
+
+    async def earlier(self, history: Exchanges, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
+        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
+
+        None when the history fails or takes too long. Raises nothing but cancellation.
+        """
+        try:
+            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
+                return await history.earlier(subject, tenant, self.newest)
+        except Exception as error:  # noqa: BLE001 - any error of a store
+            consistency_log.warning("consistency.no_history", error=type(error).__name__)
+            return None
 
     def unmet(self, options: Options) -> Iterator[str]:
         """Yield warnings about context that a request asks for and that is not configured."""
@@ -158,7 +162,7 @@ class GroundingService:
 
     A model of `estimators` is queried about claims that the judge leaves open, and so is that of `language_judges`, if
     one judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification
-    that was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
+    that was cut short. `external_context` loads context that a request refers to, `history` stores exchanges, `budget`
     bounds the memory for requests and answers. `log_rejections` enables an event about rejected quotations.
     """
 
@@ -175,7 +179,7 @@ class GroundingService:
     evidence: EvidenceCache = field(default_factory=EvidenceCache)
     queue: DeferredQueue | None = None
     external_context: ExternalContextLoader = field(default_factory=ExternalContextLoader)
-    recorder: Recorder | None = None
+    history: History | None = None
     budget: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
     log_rejections: bool = True
     clock: Callable[[], float] = time.perf_counter
@@ -216,9 +220,20 @@ class GroundingService:
         return annotation
 
     def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
-        """Record an exchange in the background, if there is a store."""
-        if self.recorder is not None:
-            self.start(self.recorder.record(annotation, request, answer))
+        """Record an exchange in the background, if there is a history."""
+        if self.history is not None:
+            self.start(self.queue_entry(self.history, annotation, request, answer))
+
+    async def queue_entry(
+        self, history: History, annotation: Annotation, request: Request, answer: AnswerSnapshot
+    ) -> None:
+        """Queue the entry of an exchange, which a worker prepares, for the history. Raises nothing but cancellation."""
+        try:
+            entry = await self.workers.insist(entry_of, annotation, request, answer, self.now())
+        except Exception:  # noqa: BLE001 - logged with its traceback
+            history_log.exception("history.unreadable", grounding_id=annotation.report.id)
+        else:
+            history.record(entry)
 
     def log(self, report: Report, answer: AnswerSnapshot) -> None:
         """Log the result of a report."""

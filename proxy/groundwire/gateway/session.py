@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeVar, assert_never
+from typing import Any, Self, assert_never
 
 import structlog
 
@@ -16,11 +16,20 @@ from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.messages import question
 from groundwire.features.consistency.compare import EarlierAnswers, compare
-from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
-from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder, unverified_report
+from groundwire.gateway.reports import (
+    Annotation,
+    DeferredQueue,
+    annotate,
+    is_unfinished,
+    new_id,
+    placeholder,
+    read_job,
+    requested_wait,
+    unverified_report,
+)
 from groundwire.gateway.service import ExternalContext, GroundingService
 from groundwire.limits import Slot
 from groundwire.pipeline import (
@@ -36,12 +45,10 @@ from groundwire.pipeline import (
     VerifierSettings,
     policy_digest,
 )
-from groundwire.report import Attempt, Consistency, Report, StageUse
+from groundwire.report import Attempt, Consistency, Report
 from groundwire.scoring.aggregate import Examined, rate
 from groundwire.telemetry.requests import Usage
 from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult
-
-T = TypeVar("T")
 
 log = structlog.get_logger("groundwire.grounding")
 
@@ -59,13 +66,7 @@ class GroundingSession:
     """
 
     def __init__(
-        self,
-        service: GroundingService,
-        request: Request,
-        mode: Mode,
-        caller: Caller,
-        memory: Slot,
-        id_: str = "",
+        self, service: GroundingService, request: Request, mode: Mode, caller: Caller, memory: Slot, id_: str = ""
     ) -> None:
         self.id = id_ or new_id()
         self._service = service
@@ -83,7 +84,6 @@ class GroundingSession:
         self._language_judge = LanguageJudgeSession(judges, caller) if judges else None
         self._external = ExternalContext()
         self._past: EarlierAnswers | None = None
-        self._preparing: asyncio.Task[AnswerVerifier | Overload] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._next_look = _LOOK_EVERY
         self._concluding: asyncio.Task[Annotation] | None = None
@@ -92,8 +92,7 @@ class GroundingSession:
         self._correction: CorrectionSession | None = None
         self._attempts: tuple[Attempt, ...] = ()
         self._counts_prompt = True
-        if self._queue is None:
-            self._prepared()
+        self._preparing = service.start(self._prepare()) if self._queue is None else None
 
     @classmethod
     def begin(cls, service: GroundingService, request: Request, mode: Mode, caller: Caller = Caller()) -> Self:
@@ -102,21 +101,12 @@ class GroundingSession:
 
     # --- the request --------------------------------------------------------------------------------------------------
 
-    def sample(self, sampling: SamplingSession | None) -> None:
-        """Compare the answer with samples of it; they are cancelled if a job verifies the answer later."""
-        if sampling is not None and self._queue is not None:
+    def repeat(self, sampling: SamplingSession | None, correction: CorrectionSession | None) -> None:
+        """Compare the answer with samples of it and correct it if it breaks its schema, unless a job verifies it."""
+        if self._queue is None:
+            self._sampling, self._correction = sampling, correction
+        elif sampling is not None:
             sampling.cancel()
-        else:
-            self._sampling = sampling
-
-    def correct(self, correction: CorrectionSession | None) -> None:
-        """Correct an answer that breaks its schema, unless a job verifies it later."""
-        self._correction = None if self._queue is not None else correction
-
-    def _prepared(self) -> asyncio.Task[AnswerVerifier | Overload]:
-        if self._preparing is None:
-            self._preparing = self._service.start(self._prepare())
-        return self._preparing
 
     async def _prepare(self) -> AnswerVerifier | Overload:
         """Prepare the evidence. Overload is returned, not raised: its traceback would refer to this object, which holds
@@ -129,7 +119,9 @@ class GroundingSession:
             return error.with_traceback(None)
 
     async def _verifier(self) -> AnswerVerifier:
-        prepared = await asyncio.shield(self._prepared())
+        if self._preparing is None:
+            self._preparing = self._service.start(self._prepare())
+        prepared = await asyncio.shield(self._preparing)
         if isinstance(prepared, Overload):
             raise Overload(str(prepared))
         return prepared
@@ -145,11 +137,8 @@ class GroundingSession:
             exchange = replace(exchange, sources=(*exchange.sources, *external.sources))
         prepared = service.evidence.prepare(exchange, lambda: service.clock() > start + service.timeout)
         prepared = replace(prepared, ms=(service.clock() - start) * 1000)
-        return AnswerVerifier(prepared, self._policy, self._ask, self._settings(), self.id)
-
-    def _settings(self) -> VerifierSettings:
-        service, language = self._service, self._language_judge
-        return VerifierSettings(
+        language = self._language_judge
+        settings = VerifierSettings(
             service.judge,
             service.cache,
             self._request.tenant,
@@ -157,14 +146,12 @@ class GroundingSession:
             asks=language is not None,
             shares=language is not None or not service.cache.is_local,
             refines=self._model_stage is not None,
-            costs=self._costs,
+            costs=lambda: [each.used for each in (language, self._model_stage) if each],
             max_search=MAX_SEARCH,
             timeout=service.timeout,
             clock=service.clock,
         )
-
-    def _costs(self) -> Sequence[StageUse]:
-        return [each.used for each in (self._language_judge, self._model_stage) if each]
+        return AnswerVerifier(prepared, self._policy, self._ask, settings, self.id)
 
     # --- the answer ---------------------------------------------------------------------------------------------------
 
@@ -181,28 +168,24 @@ class GroundingSession:
         return self._memory.grow(size)
 
     def feed(self, answer: Answer) -> bool:
-        """Judge the complete sentences of a growing answer; return False if there is no memory for it."""
+        """Judge a growing answer whenever enough of it is new; return False if there is no memory for it."""
         more, self._length = answer.length - self._length, answer.length
-        if more and not self.is_concluding and not self.reserve(more):
+        if self.is_concluding:
+            return True
+        if more and not self.reserve(more):
             return False
-        self._look_ahead(answer)
+        is_looking = self._looking is not None and not self._looking.done()
+        if self._queue is None and not is_looking and self._next_look <= answer.length <= _LOOK_UNTIL:
+            self._next_look = answer.length + max(_LOOK_EVERY, answer.length // 8)
+            self._looking = self._service.start(self.look_ahead(self._request.examinable(answer)))
         return True
-
-    def _look_ahead(self, answer: Answer) -> None:
-        """Judge the claims so far, whenever enough of the answer is new."""
-        if self._queue is not None or self.is_concluding or (self._looking and not self._looking.done()):
-            return
-        if not self._next_look <= answer.length <= _LOOK_UNTIL:
-            return
-        self._next_look = answer.length + max(_LOOK_EVERY, answer.length // 8)
-        self._looking = self._service.start(self.look_ahead(self._request.examinable(answer)))
 
     async def look_ahead(self, choices: Sequence[Choice]) -> None:
         """Judge the claims in a growing answer, so that little is left at its end."""
         if self._language_judge and self._language_judge.identity:
             return  # the judge is the answering model; a query now would delay its answer
         verifier = await self._verifier()
-        judgements = await self._run(verifier.look_ahead(choices))
+        judgements = await self._service.workers.run_steps(verifier.look_ahead(choices), self._perform)
         if self._model_stage:
             self._model_stage.look_ahead(judgements, verifier.prepared.context)
 
@@ -290,19 +273,22 @@ class GroundingSession:
 
         Pending samples and a correction are not waited for: they are added to the stored report.
         """
-        with self._service.telemetry.verification(self.id) as span:
+        service = self._service
+        with service.telemetry.verification(self.id) as span:
             annotation = await self._verified(answer)
             report = annotation.report
-            if await self._is_deferred(report, answer):
-                report = replace(report, status="deferred")
+            if service.queue is not None and is_unfinished(report):
+                origin, wait = service.telemetry.origin(), requested_wait(report)
+                if await service.queue.take(self.id, self._request, answer, origin, wait):
+                    report = replace(report, status="deferred")
             if self._sampling is not None:
                 report = self._with_samples(report, await self._sampling.so_far(report))
             if report is not annotation.report:
                 annotation = await self._annotated(report, answer)
-            self._service.telemetry.evaluated(span, report, answer.answer_id)
-            self._service.log(report, answer)
+            service.telemetry.evaluated(span, report, answer.answer_id)
+            service.log(report, answer)
             if any(each and each.status == "pending" for each in (report.self_consistency, report.correction)):
-                self._service.start(self._complete(report, answer))
+                service.start(self._complete(report, answer))
             return annotation
 
     async def _verified(self, answer: AnswerSnapshot) -> Annotation:
@@ -319,7 +305,8 @@ class GroundingSession:
             validated = await validating if validating is not None else {}
             texts = tuple((each.text, each.arguments) for each in answer.choices)
             async with service.exclusive((self._config, verifier.prepared.context.digest, texts)):
-                return await self._run(self._report(verifier, answer, validated, started))
+                report = self._report(verifier, answer, validated, started)
+                return await service.workers.run_steps(report, self._perform)
         except Overload:
             return self._unverified(answer)
         except Exception as error:
@@ -376,13 +363,6 @@ class GroundingSession:
         found = {choice.index: TOO_LONG_ANSWER for choice in written}
         return found | {choice.index: result for choice, result in zip(whole, results, strict=True)}
 
-    async def _is_deferred(self, report: Report, answer: AnswerSnapshot) -> bool:
-        """Have a report that was cut short completed by a job; False where that is not needed or not possible."""
-        queue, telemetry = self._service.queue, self._service.telemetry
-        if queue is None or not is_unfinished(report):
-            return False
-        return await queue.take(self.id, self._request, answer, telemetry.origin(), requested_wait(report))
-
     async def _complete(self, report: Report, answer: AnswerSnapshot) -> None:
         """Add the samples and the correction to the stored report."""
         service, correction = self._service, None
@@ -406,18 +386,14 @@ class GroundingSession:
             log.exception("grounding.failed", grounding_id=report.id)
             return self._unverified(answer, error)
 
-    async def _run(self, steps: Steps[T]) -> T:
-        """Run a computation in worker threads. Raises Overload if there is no capacity for its first step."""
-        return await self._service.workers.run_steps(steps, self._perform)
-
     async def _perform(self, need: IO) -> object:
         service = self._service
         match need:
             case AskJudge():
-                assert self._language_judge is not None  # noqa: S101 - see `_settings`
+                assert self._language_judge is not None  # noqa: S101 - see `_build_verifier`
                 return await self._language_judge.judge(need.questions)
             case RefineJudgements():
-                assert self._model_stage is not None  # noqa: S101 - see `_settings`
+                assert self._model_stage is not None  # noqa: S101 - see `_build_verifier`
                 return await self._model_stage.refine(need.judgements, need.context)
             case ShareVerdicts():
                 run = partial(service.workers.run_steps, perform=self._perform, is_admitted=True)
@@ -429,9 +405,10 @@ class GroundingSession:
 async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -> bytes:
     """Verify an answer that was left to a job, and return its report as JSON.
 
-    Raises TryLater, with the report so far, when it was cut short again or could not be recorded in time.
+    Raises TryLater, with the report so far, when it was cut short again or could not be recorded in time. A store that
+    is down is not waited for.
     """
-    request, answer, origin = await asyncio.to_thread(read, payload)
+    request, answer, origin = await asyncio.to_thread(read_job, payload)
     service.telemetry.link_origin(origin)
     service.telemetry.about(request.options.session, request.options.subject)
     session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
@@ -439,7 +416,14 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
         annotation = await session.verify(answer)
     finally:
         session.abandon()
-    is_recorded = await _is_recorded(service, annotation, request, answer)
+    is_recorded = True
+    if service.history is not None:
+        try:
+            async with asyncio.timeout(service.timeout / 2):
+                await service.queue_entry(service.history, annotation, request, answer)
+                await service.history.flush()
+        except TimeoutError:
+            is_recorded = False
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})
         after = requested_wait(annotation.report)
@@ -447,17 +431,3 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     if not is_recorded:  # a replica killed now would lose the exchange: of a job that is done, nobody records it again
         raise TryLater("its exchange is not written yet", so_far=annotation.whole)
     return service.store(annotation, request).whole
-
-
-async def _is_recorded(
-    service: GroundingService, annotation: Annotation, request: Request, answer: AnswerSnapshot
-) -> bool:
-    """Record an exchange, and return False if it is not written soon. A store that is down is not waited for."""
-    if service.recorder is None:
-        return True
-    try:
-        async with asyncio.timeout(service.timeout / 2):
-            await service.recorder.record_now(annotation, request, answer)
-    except TimeoutError:
-        return False
-    return True
