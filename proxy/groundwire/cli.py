@@ -206,14 +206,21 @@ def evaluate(
     of {start, end} of the ungrounded parts. Exits with 1 when a figure is outside the bounds of the baseline.
     """
     from groundwire.evaluation.rows import SAMPLE
-    from groundwire.evaluation.run import Options
     from groundwire.evaluation.run import evaluate as run
     from groundwire.policy import Policy
 
-    found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
-    raise typer.Exit(
-        run(Options(tuple(found), Policy(name=policy), _judge(model), limit, as_json, table, plots, compare, baseline))
+    status = run(
+        [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE],
+        Policy(name=policy),
+        _judge(model),
+        limit=limit,
+        json_file=as_json,
+        table=table,
+        plots=plots,
+        earlier=compare,
+        baseline=baseline,
     )
+    raise typer.Exit(status)
 
 
 @app.command()

@@ -17,7 +17,7 @@ from groundwire.evaluation.figures import (
     percentile,
     span_f1,
 )
-from groundwire.evaluation.outcome import Outcome
+from groundwire.evaluation.rows import Outcome
 from groundwire.telemetry.reliability import ece, reliability
 
 
