@@ -8,6 +8,7 @@ Probabilities and thresholds come from out-of-fold predictions: no answer is jud
 
 from __future__ import annotations
 
+import itertools
 import json
 import zlib
 from collections import Counter, defaultdict
@@ -32,7 +33,7 @@ from groundwire.evaluation.rows import Outcome, Row, context_of, outcome_of, rea
 from groundwire.evaluation.run import workers
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.telemetry.reliability import ece
+from groundwire.telemetry.reliability import Calibration
 from groundwire.verifiers.signals import Combination, Signals
 
 FOLDS, _ROUNDS, _CHUNK = 5, 3, 16
@@ -319,7 +320,7 @@ def _card(answers: Sequence[Answer], lines: Sequence[Line], bars: Mapping[str, f
         "date": date.today().isoformat(),
         "split": f"{FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
         "policies": {policy: _rates(outcomes) for policy, outcomes in by_policy.items()},
-        "ece": round(ece(stated([outcome for outcomes in chosen.values() for outcome in outcomes])) or 0.0, 3),
+        "ece": round(Calibration(stated(itertools.chain(*chosen.values()))).error or 0.0, 3),
         "data": {name: _set_card(name, outcomes) for name, outcomes in chosen.items()},
         "open": round(sum(claim.features is not None for claim in claims) / max(1, len(claims)), 3),
     }

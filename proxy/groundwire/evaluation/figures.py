@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
 from groundwire.errors import GroundwireError
 from groundwire.evaluation.rows import Outcome
-from groundwire.telemetry.reliability import ece, reliability
+from groundwire.telemetry.reliability import Calibration
 
 RESAMPLES = 500
 _LEVEL = 0.95
@@ -64,7 +64,7 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
         auroc=risk_auroc(outcomes),
         auroc_length=auroc([(outcome.length, outcome.label) for outcome in outcomes]),
         span_f1=span_f1(outcomes),
-        ece=ece(stated(outcomes)),
+        ece=Calibration(stated(outcomes)).error,
         brier=brier(stated(outcomes)),
         coverage=sum(outcome.checked for outcome in outcomes) / len(outcomes),
         ms_p50=percentile(times, 0.5),
@@ -117,7 +117,7 @@ def span_f1(outcomes: Sequence[Outcome]) -> float | None:
     return 2 * both / (flagged + ungrounded) if ungrounded else None
 
 
-def stated(outcomes: Sequence[Outcome]) -> list[tuple[float, int]]:
+def stated(outcomes: Iterable[Outcome]) -> list[tuple[float, int]]:
     """Return `(probability of being grounded, whether it is)` for every answer with a probability."""
     return [(outcome.support, 1 - outcome.label) for outcome in outcomes if outcome.support is not None]
 
@@ -227,7 +227,7 @@ def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
             if values:
                 means[group][figure] = sum(values) / len(values)
         pooled = stated([outcome for each in members for outcome in each.outcomes])
-        means[group] |= {"ece": ece(pooled) or 0.0, "brier": brier(pooled) or 0.0}
+        means[group] |= {"ece": Calibration(pooled).error or 0.0, "brier": brier(pooled) or 0.0}
     return means
 
 
@@ -241,7 +241,7 @@ def as_json(results: Sequence[Result], policy: str, version: str) -> dict[str, A
             result.name: asdict(result.figures)
             | {
                 "intervals": result.intervals,
-                "reliability": [asdict(each) for each in reliability(stated(result.outcomes))],
+                "reliability": [asdict(each) for each in Calibration(stated(result.outcomes)).bins],
                 "outcomes": [asdict(outcome) for outcome in result.outcomes],
             }
             for result in results

@@ -33,7 +33,7 @@ from groundwire.evaluation.figures import (
 )
 from groundwire.evaluation.rows import Outcome, Row, draw, examine, read_rows
 from groundwire.policy import Policy
-from groundwire.telemetry.reliability import Bin, reliability
+from groundwire.telemetry.reliability import Bin, Calibration
 
 STANDARD_OUTPUT = Path("-")
 """As the file for the JSON: the figures go to standard output, the tables to standard error."""
@@ -108,7 +108,7 @@ def evaluate(
     if plots:
         plots.mkdir(parents=True, exist_ok=True)
         for result in results:
-            picture = reliability_svg(result.name, reliability(stated(result.outcomes)))
+            picture = reliability_svg(result.name, Calibration(stated(result.outcomes)).bins)
             (plots / f"{result.name}.svg").write_text(picture, encoding="utf-8")
     violations = check_baseline(run, bounds)
     for violation in violations:

@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,12 +39,19 @@ from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.telemetry.instruments import Instrument, Labels
+from groundwire.telemetry.instruments import Instrument
 from groundwire.telemetry.metrics import Metrics, Registry
 from groundwire.telemetry.names import ERROR, STATUS_CODE
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Kind, Span, Tracer
 from groundwire.wire import Headers
 
+log = structlog.get_logger("groundwire.telemetry")
+
+MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
+_CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
+_SCOPE = "groundwire"
+_NS = 1e9
+_QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 _PROPAGATOR = TraceContextTextMapPropagator()
 _W3C = frozenset({b"traceparent", b"tracestate"})
 _SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
@@ -160,9 +168,6 @@ def _plain(value: Any) -> str | int | float | bool:
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)
 
 
-_NS = 1e9
-
-
 @dataclass(slots=True)
 class _Series:
     """The samples of one histogram under one set of labels."""
@@ -181,43 +186,55 @@ class _Series:
                 self.exemplars.append(Exemplar({}, found.value, int(at * _NS), int(span, 16), int(trace, 16)))
 
 
-class Converter:
-    """Convert the metrics of a registry, counted since the converter was made."""
+class MetricSender:
+    """Send the metrics of a registry every `interval` seconds, counted since now, and once more at shutdown."""
 
-    def __init__(self, registry: Registry, resource: Resource, scope: InstrumentationScope) -> None:
+    def __init__(
+        self, exporter: Any, registry: Registry, resource: Resource, scope: InstrumentationScope, interval: float
+    ) -> None:
+        self._exporter = exporter
         self._registry = registry
         self._resource = resource
         self._scope = scope
+        self._interval = interval
         self._start = time.time_ns()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="groundwire-metrics", daemon=True)
+        self._thread.start()
 
-    def __call__(self) -> sdk.MetricsData:
-        """Return the metrics as they are now."""
-        metrics = [self._metric(*found) for found in self._registry.collect_instruments()]
-        scoped = sdk.ScopeMetrics(self._scope, metrics, "")
-        return sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")])
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._send()
+        self._send()
 
-    def _metric(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
+    def _send(self) -> None:
+        try:
+            metrics = [self._convert(*found) for found in self._registry.collect_instruments()]
+            scoped = sdk.ScopeMetrics(self._scope, metrics, "")
+            self._exporter.export(sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")]))
+        except Exception as error:  # noqa: BLE001 - the next time may be better
+            log.warning("telemetry.metrics_failed", error=type(error).__name__)
+
+    def _convert(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
         now, cumulative = time.time_ns(), sdk.AggregationTemporality.CUMULATIVE
         data: sdk.Gauge | sdk.Histogram | sdk.Sum
         if instrument.kind == "histogram":
             data = sdk.Histogram(self._histograms(instrument, metric.samples, now), cumulative)
         else:
             points = [
-                sdk.NumberDataPoint(
-                    _attributes(instrument, _labels(instrument, sample)), self._start, now, sample.value
-                )
+                sdk.NumberDataPoint(_attributes(instrument, sample), self._start, now, sample.value)
                 for sample in metric.samples
             ]
             data = sdk.Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else sdk.Gauge(points)
         return sdk.Metric(instrument.name, instrument.about, instrument.unit, data)
 
     def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[sdk.HistogramDataPoint]:
-        found: dict[Labels, _Series] = {}
+        found: defaultdict[tuple[tuple[str, str | int], ...], _Series] = defaultdict(_Series)
         for sample in samples:
-            found.setdefault(_labels(instrument, sample), _Series()).add(sample)
+            found[tuple(_attributes(instrument, sample).items())].add(sample)
         return [
             sdk.HistogramDataPoint(
-                _attributes(instrument, labels),
+                dict(attributes),
                 self._start,
                 now,
                 series.cumulative[-1],
@@ -228,29 +245,23 @@ class Converter:
                 None,  # type: ignore[arg-type]  # nor a maximum
                 series.exemplars,
             )
-            for labels, series in found.items()
+            for attributes, series in found.items()
         ]
 
+    def shutdown(self) -> None:
+        """Send the metrics a last time and stop."""
+        self._stop.set()
+        self._thread.join()
+        self._exporter.shutdown()
 
-def _labels(instrument: Instrument, sample: Sample) -> Labels:
-    return tuple(sample.labels[label] for label in instrument.prometheus_labels)
 
-
-def _attributes(instrument: Instrument, labels: Labels) -> Mapping[str, str | int]:
-    """Return the labels by name; empty ones are left out, and HTTP statuses are numbers."""
+def _attributes(instrument: Instrument, sample: Sample) -> dict[str, str | int]:
+    """Return the labels of a sample by name; empty ones are left out, and HTTP statuses are numbers."""
     return {
         name: int(value) if name == STATUS_CODE else value
-        for name, value in zip(instrument.labels, labels, strict=True)
-        if value
+        for name, label in zip(instrument.labels, instrument.prometheus_labels, strict=True)
+        if (value := sample.labels[label])
     }
-
-
-log = structlog.get_logger("groundwire.telemetry")
-
-_CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
-_SCOPE = "groundwire"
-MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
-_QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 
 
 class ExportHealth:
@@ -298,35 +309,6 @@ class MonitoredExporter:
         return getattr(self._exporter, name)
 
 
-class MetricSender:
-    """Send metrics every `interval` seconds, and once more at shutdown."""
-
-    def __init__(self, exporter: Any, collect: Callable[[], Any], interval: float) -> None:
-        self._exporter = exporter
-        self._collect = collect
-        self._interval = interval
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groundwire-metrics", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval):
-            self._send()
-        self._send()
-
-    def _send(self) -> None:
-        try:
-            self._exporter.export(self._collect())
-        except Exception as error:  # noqa: BLE001 - the next time may be better
-            log.warning("telemetry.metrics_failed", error=type(error).__name__)
-
-    def shutdown(self) -> None:
-        """Send the metrics a last time and stop."""
-        self._stop.set()
-        self._thread.join()
-        self._exporter.shutdown()
-
-
 class Collector:
     """The connection to one collector: a tracer, and a log of events; they do nothing if their signal is disabled.
 
@@ -349,8 +331,8 @@ class Collector:
         if "logs" in settings.otlp_signals:
             self._send_logs(resource, version)
         if "metrics" in settings.otlp_signals and metrics is not None:
-            collect = Converter(metrics.registry, resource, InstrumentationScope(_SCOPE, version))
-            sender = MetricSender(self._exporter("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
+            exporter, scope = self._exporter("metrics", OTLPMetricExporter), InstrumentationScope(_SCOPE, version)
+            sender = MetricSender(exporter, metrics.registry, resource, scope, settings.metrics_interval)
             self._closing.append(sender.shutdown)
 
     def _send_traces(self, resource: Resource, version: str, ratio: float) -> None:
