@@ -39,7 +39,7 @@ from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.telemetry.instruments import Instrument
+from groundwire.telemetry.instruments import LOST_TELEMETRY, Instrument, Reading
 from groundwire.telemetry.metrics import Metrics, Registry
 from groundwire.telemetry.names import ERROR, STATUS_CODE
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Kind, Span, Tracer
@@ -264,45 +264,27 @@ def _attributes(instrument: Instrument, sample: Sample) -> dict[str, str | int]:
     }
 
 
-class ExportHealth:
-    """Failures of export by signal. `failures` counts batches since the start."""
-
-    def __init__(self) -> None:
-        self.failures: dict[str, int] = {}
-        self._failing: set[str] = set()
-
-    def record(self, signal: str, *, accepted: bool) -> None:
-        """Record the result of one batch, and log a change of state."""
-        if accepted:
-            if signal in self._failing:
-                self._failing.discard(signal)
-                log.info("telemetry.sent_again", signal=signal, failures=self.failures[signal])
-            return
-        self.failures[signal] = self.failures.get(signal, 0) + 1
-        if signal not in self._failing:
-            self._failing.add(signal)
-            log.warning("telemetry.not_sent", signal=signal)
-
-    def degraded(self) -> str | None:
-        """Return a description of the signals that cannot be sent now."""
-        return f"{', '.join(sorted(self._failing))} cannot be sent" if self._failing else None
-
-
 class MonitoredExporter:
-    """Wrap an exporter to record its failures; other attributes are delegated."""
+    """Wrap the exporter of a signal to count the batches that fail; other attributes are delegated."""
 
-    def __init__(self, exporter: Any, signal: str, health: ExportHealth) -> None:
+    def __init__(self, exporter: Any, signal: str) -> None:
+        self.signal = signal
+        self.failures = 0
+        self.is_failing = False
         self._exporter = exporter
-        self._signal = signal
-        self._health = health
 
     def export(self, batch: Any, **options: Any) -> Any:
-        """Export a batch; an exception counts as a failure."""
+        """Export a batch, and log a change of state; an exception counts as a failure."""
         result = None
         try:
             result = self._exporter.export(batch, **options)
         finally:
-            self._health.record(self._signal, accepted=getattr(result, "name", None) == "SUCCESS")
+            was_failing, self.is_failing = self.is_failing, getattr(result, "name", None) != "SUCCESS"
+            self.failures += self.is_failing
+            if self.is_failing and not was_failing:
+                log.warning("telemetry.not_sent", signal=self.signal)
+            elif was_failing and not self.is_failing:
+                log.info("telemetry.sent_again", signal=self.signal, failures=self.failures)
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -320,7 +302,7 @@ class Collector:
     ) -> None:
         for name in _QUIET:  # they would write to standard error for every batch, bypassing the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self.health = ExportHealth()
+        self.exporters: list[MonitoredExporter] = []
         self.tracer: Tracer = NO_TRACER
         self.events: LogExport | None = None
         self._closing: list[Callable[[], None]] = []
@@ -350,7 +332,18 @@ class Collector:
         self._closing.append(provider.shutdown)
 
     def _exporter(self, signal: str, exporter: Callable[..., Any]) -> Any:
-        return MonitoredExporter(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal, self.health)
+        made = MonitoredExporter(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal)
+        self.exporters.append(made)
+        return made
+
+    def failures(self) -> list[Reading]:
+        """Return the number of batches that were not accepted, by signal."""
+        return [(LOST_TELEMETRY, (each.signal,), each.failures) for each in self.exporters if each.failures]
+
+    def degraded(self) -> str | None:
+        """Return a description of the signals that cannot be sent now."""
+        failing = sorted(each.signal for each in self.exporters if each.is_failing)
+        return f"{', '.join(failing)} cannot be sent" if failing else None
 
     def close(self) -> None:
         """Send the remaining records, for two seconds at most."""
