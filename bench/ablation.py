@@ -27,10 +27,8 @@ from bench.suites import __main__ as suites
 from bench.suites.case import read
 from groundwire import judge as judge_module
 from groundwire.backends.loading import load_judge
-from groundwire.evaluation import outcome
 from groundwire.evaluation.figures import balanced_accuracy, risk_auroc
-from groundwire.evaluation.outcome import Outcome, context_of
-from groundwire.evaluation.rows import Row, draw, read_rows
+from groundwire.evaluation.rows import Outcome, Row, context_of, draw, examine, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
@@ -201,10 +199,10 @@ def _context_of(row: Row) -> Context:
 def examined(rows: Sequence[Row], judge: Judge) -> list[Outcome]:
     """Run the code of `groundwire eval` over rows with this judge."""
     with (
-        patch.object(outcome, "load_judge", lambda _settings: judge),
-        patch.object(outcome, "context_of", _context_of),
+        patch("groundwire.evaluation.rows.load_judge", lambda _settings: judge),
+        patch("groundwire.evaluation.rows.context_of", _context_of),
     ):
-        return [outcome.examine(row, Policy()) for row in rows]
+        return [examine(row, Policy()) for row in rows]
 
 
 def suite_rows() -> dict[str, list[Row]]:

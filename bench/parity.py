@@ -24,8 +24,7 @@ from bench.suites.case import read
 from groundwire.backends.loading import load_judge
 from groundwire.config import JudgeSettings
 from groundwire.domain import Choice, Source
-from groundwire.evaluation.outcome import context_of
-from groundwire.evaluation.rows import read_rows
+from groundwire.evaluation.rows import context_of, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim
-from groundwire.evaluation.outcome import context_of
-from groundwire.evaluation.rows import Row
+from groundwire.evaluation.rows import Row, context_of
 from groundwire.policy import Policy
 from groundwire.verifiers.selection import plain_text, select_evidence
 from training.corpus import LIMITS, selected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -26,7 +27,6 @@ ConfigFile = Annotated[
     ),
 ]
 
-
 JudgeModel = Annotated[
     str | None,
     typer.Option(
@@ -34,7 +34,6 @@ JudgeModel = Annotated[
         help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: the one that serve uses.",
     ),
 ]
-
 
 JudgeName = Annotated[
     str | None,
@@ -109,26 +108,24 @@ def check(
     """
     from groundwire.terminal import check_files, compare_judges
 
-    names = _judges(judge or [], config)
-    settings = [_settings(config, _judged_by(name)) for name in names] or [_settings(config)]
-    if len(settings) == 1:
-        raise typer.Exit(check_files(answer, sources, evidence_field or [], settings[0], as_json))
-    raise typer.Exit(
-        compare_judges(answer, sources, evidence_field or [], dict(zip(names, settings, strict=True)), as_json)
-    )
+    judges = {name: _settings(config, _judged_by(name)) for name in _judges(judge or [], config)}
+    fields = evidence_field or []
+    if len(judges) > 1:
+        raise typer.Exit(compare_judges(answer, sources, fields, judges, as_json))
+    settings = next(iter(judges.values()), None) or _settings(config)
+    raise typer.Exit(check_files(answer, sources, fields, settings, as_json))
 
 
 def _judges(named: list[str], config: Path | None) -> list[str]:
-    """Return the judges that a command line names, each once; `all` means all configured ones."""
+    """Return the judges that a command line names, each once; `all` means off, the encoder and the configured one."""
     found: list[str] = []
     for name in named:
-        found += ["off", "encoder", *_configured(config)] if name == "all" else [name]
+        if name != "all":
+            found.append(name)
+            continue
+        judge = _settings(config).judge
+        found += ["off", "encoder", *([judge.by] if judge.is_language and judge.by != "self" else [])]
     return list(dict.fromkeys(found))
-
-
-def _configured(config: Path | None) -> list[str]:
-    judge = _settings(config).judge
-    return [judge.by] if judge.is_language and judge.by != "self" else []
 
 
 def _judged_by(name: str | None) -> dict[str, str]:
@@ -206,14 +203,21 @@ def evaluate(
     of {start, end} of the ungrounded parts. Exits with 1 when a figure is outside the bounds of the baseline.
     """
     from groundwire.evaluation.rows import SAMPLE
-    from groundwire.evaluation.run import Options
     from groundwire.evaluation.run import evaluate as run
     from groundwire.policy import Policy
 
-    found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
-    raise typer.Exit(
-        run(Options(tuple(found), Policy(name=policy), _judge(model), limit, as_json, table, plots, compare, baseline))
+    status = run(
+        [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE],
+        Policy(name=policy),
+        _judge(model),
+        limit=limit,
+        json_file=as_json,
+        table=table,
+        plots=plots,
+        earlier=compare,
+        baseline=baseline,
     )
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -269,8 +273,6 @@ def show_config(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """Print the settings in effect, from file and environment, or the errors in them."""
-    import json
-
     import yaml
 
     from groundwire.container import build_container
@@ -280,8 +282,9 @@ def show_config(
     if as_json:
         typer.echo(json.dumps(settings.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
-    path = _config_path(config)
-    typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
+    in_environment = any(name.startswith("GROUNDWIRE_") and "__" in name for name in os.environ)
+    also = ", and the environment" if in_environment else ""
+    typer.echo(f"# in effect: {_config_path(config) or 'the defaults'}{also}")
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
 
 
@@ -304,10 +307,7 @@ def show_version(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Print the version."""
-    if as_json:
-        typer.echo(f'{{"version": "{_version()}"}}')
-    else:
-        typer.echo(_version())
+    typer.echo(json.dumps({"version": _version()}) if as_json else _version())
 
 
 @app.command()
@@ -343,15 +343,18 @@ def create_key(
     as_json: Annotated[bool, typer.Option("--json", help="Print name, key and expiry as JSON.")] = False,
 ) -> None:
     """Create a key and print it, the only time that it is shown: the file holds its digest. It is valid at once."""
-    import json
     from datetime import UTC, datetime
 
+    from groundwire.config import seconds
     from groundwire.http.keys import create_key as create
     from groundwire.http.keys import public_fields
     from groundwire.storage.limits import Limits
 
     file = _key_file(file, config)
-    lasts = None if expires is None else _duration(expires)
+    try:
+        lasts = None if expires is None else seconds(expires)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     key, client = create(file, name, Limits(requests_per_minute, concurrent), datetime.now(UTC), lasts)
     until = f", until {client.expires:%Y-%m-%d %H:%M} UTC" if client.expires else ""
     typer.echo(f"The key of '{name}'{until}, kept as a digest in {file}. Note it down: it is shown only now.", err=True)
@@ -365,8 +368,6 @@ def list_keys(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the clients, the limits of their keys and their expiry. The keys themselves cannot be shown."""
-    import json
-
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -402,15 +403,6 @@ def _key_file(file: Path | None, config: Path | None) -> Path:
     if named is None:
         raise ConfigError(["server.keys: it names no file; set it, or give one by --file"])
     return Path(named)
-
-
-def _duration(text: str) -> float:
-    from groundwire.config import seconds
-
-    try:
-        return seconds(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 @app.callback()
@@ -459,10 +451,6 @@ def _judge(model: str | None) -> Any:
 def _config_path(config: Path | None) -> Path | None:
     default = Path("config.yaml")
     return config or (default if default.exists() else None)
-
-
-def _from_environment() -> bool:
-    return any(name.startswith("GROUNDWIRE_") and "__" in name for name in os.environ)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mappin
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from rich.console import Console
@@ -29,6 +29,9 @@ from groundwire.policy import Policy
 from groundwire.telemetry import configure_logs
 from groundwire.upstream.upstream import Upstream
 from groundwire.wire import Call
+
+if TYPE_CHECKING:
+    from groundwire.storage.history.history import History
 
 Level = Literal["ok", "warning", "error"]
 
@@ -97,9 +100,7 @@ async def _checks(settings: Settings, container: Container) -> AsyncIterator[Fin
     if container.history is None:
         yield Finding("store", "ok", "in memory", "Set store.url to keep answers for review.")
     else:
-        yield _unwritable(str(settings.store.url)) or await _reach(
-            "store", container.history.check(), _store_remedy(str(settings.store.url))
-        )
+        yield await _store(container.history, str(settings.store.url))
     if container.shared is not None:
         ping = container.shared.ask(lambda client: client.ping())
         yield await _reach("redis", ping, "Is cache.redis_url right?")
@@ -150,25 +151,18 @@ def _judge(settings: Settings) -> Finding:
     return Finding("judge", "ok", f"{name}: loaded in {loaded:.1f} s, a test claim is {label}")
 
 
-def _unwritable(url: str) -> Finding | None:
-    """Return the finding for a file of SQLite, or its folder, that exists and cannot be written."""
-    file = _sqlite_file(url)
-    existing = next((each for each in (file, file.parent) if each.exists()), None) if file else None
-    if existing is None or os.access(existing, os.W_OK):
-        return None
-    return Finding("store", "error", f"{existing} cannot be written", "Correct its permissions, or store.url.")
-
-
-def _store_remedy(url: str) -> str:
-    file = _sqlite_file(url)
-    if file and not file.parent.exists():
-        return f"Create the folder {file.parent}, or correct store.url."
-    return "Is store.url right, and may its user create tables?"
-
-
-def _sqlite_file(url: str) -> Path | None:
+async def _store(history: History, url: str) -> Finding:
+    """Ask the database; a file of SQLite, or its folder, must be writable if it exists."""
+    remedy = "Is store.url right, and may its user create tables?"
     scheme, _, path = url.partition(":///")
-    return Path(path.partition("?")[0]) if scheme.startswith("sqlite") else None
+    if scheme.startswith("sqlite"):
+        file = Path(path.partition("?")[0])
+        existing = next((each for each in (file, file.parent) if each.exists()), None)
+        if existing is None:
+            remedy = f"Create the folder {file.parent}, or correct store.url."
+        elif not os.access(existing, os.W_OK):
+            return Finding("store", "error", f"{existing} cannot be written", "Correct its permissions, or store.url.")
+    return await _reach("store", history.check(), remedy)
 
 
 async def _reach(part: str, check: Awaitable[Any], remedy: str) -> Finding:

@@ -98,16 +98,15 @@ def _context(sources: Sequence[Path]) -> Context:
 
 
 def _report(text: str, context: Context, fields: Sequence[str], settings: Settings) -> Report:
-    with _judge(settings) as judge:
+    opened: AbstractContextManager[Judge]
+    if settings.judge.is_language:
+        from groundwire.container.models import open_judge  # imports the clients of model servers, which takes a while
+
+        opened = open_judge(settings)
+    else:
+        opened = nullcontext(load_judge(settings.judge))
+    with opened as judge:
         return verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), judge)
-
-
-def _judge(settings: Settings) -> AbstractContextManager[Judge]:
-    if not settings.judge.is_language:
-        return nullcontext(load_judge(settings.judge))
-    from groundwire.container.models import open_judge  # imports the clients of model servers, which takes a while
-
-    return open_judge(settings)
 
 
 def _side_by_side(reports: Mapping[str, Any], seconds: Mapping[str, float]) -> Table:

@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from groundwire.cli import app
-from groundwire.evaluation.figures import Limit, check_baseline, group_means, measure
-from groundwire.evaluation.outcome import Outcome, examine
-from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.evaluation.figures import check_baseline, group_means, measure
+from groundwire.evaluation.rows import SAMPLE, Outcome, Row, examine, read_rows
 from groundwire.evaluation.run import markdown_table
 from groundwire.policy import Policy
 
@@ -90,9 +89,9 @@ def test_a_bound_of_zero_is_named(tmp_path: Path):
 
 
 def test_bound_equal_to_the_measured_figure_is_met():
-    (limit,) = check_baseline({"datasets": {"a": {"f1": 0.5}}, "groups": {}}, {"a.f1": 0.5})
-    assert limit == Limit("a.f1", 0.5, 0.5, None)
-    assert limit.is_met
+    run = {"datasets": {"a": {"f1": 0.5}}, "groups": {}}
+    assert check_baseline(run, {"a.f1": 0.5}) == []
+    assert check_baseline(run, {"a.f1": 0.51}) == ["a.f1 is 0.5000; the baseline asks for at least 0.51."]
 
 
 def test_group_means_take_each_set_once_whatever_its_size():

@@ -17,8 +17,8 @@ from groundwire.evaluation.figures import (
     percentile,
     span_f1,
 )
-from groundwire.evaluation.outcome import Outcome
-from groundwire.telemetry.reliability import ece, reliability
+from groundwire.evaluation.rows import Outcome
+from groundwire.telemetry.reliability import Calibration
 
 
 def outcome(label, flagged, support=0.5, spans=None, id_="x", ms=1.0, length=10):
@@ -95,15 +95,16 @@ def test_span_f1_adds_up_characters_of_all_answers():
 
 def test_ece_weighs_each_tenth_by_its_answers():
     pairs = [(0.95, 1), (0.95, 0), (0.15, 0), (0.15, 0)]
-    assert ece(pairs) == pytest.approx((2 * 0.45 + 2 * 0.15) / 4)
+    assert Calibration(pairs).error == pytest.approx((2 * 0.45 + 2 * 0.15) / 4)
     assert brier(pairs) == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.15**2) / 4)
-    assert [each.n for each in reliability(pairs)] == [2, 2]
+    assert [each.n for each in Calibration(pairs).bins] == [2, 2]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
 def test_every_probability_falls_into_one_bin(pairs):
-    assert sum(each.n for each in reliability(pairs)) == len(pairs)
-    assert 0 <= ece(pairs) <= 1
+    calibration = Calibration(pairs)
+    assert sum(each.n for each in calibration.bins) == len(pairs)
+    assert 0 <= calibration.error <= 1
 
 
 def test_percentile_is_the_nearest_rank():

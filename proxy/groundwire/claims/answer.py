@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, tee, zip_longest
 from typing import NamedTuple
 
 from groundwire.claims.markdown import LEAD_LIMIT, Block, blocks, find_marks, labels_of, without
@@ -86,7 +86,8 @@ def prose(text: str) -> Iterator[Draft]:
     else:
         text = unfenced(text, "markdown", "md") or text
     previous, in_sources = "", False
-    for block, following in _with_following(blocks(text)):
+    current, later = tee(blocks(text))
+    for block, following in zip_longest(current, islice(later, 1, None)):
         if block.kind in ("paragraph", "list_item", "quote", "html"):
             drafts = _sentences(text, block, previous)
         else:
@@ -101,14 +102,6 @@ def prose(text: str) -> Iterator[Draft]:
                 draft = draft._replace(skip="lead_in")
             previous = own[-LEAD_LIMIT:]
             yield draft
-
-
-def _with_following(found: Iterator[Block]) -> Iterator[tuple[Block, Block | None]]:
-    block = next(found, None)
-    while block is not None:
-        following = next(found, None)
-        yield block, following
-        block = following
 
 
 def _only_leads(own: str, block: Block, following: Block) -> bool:
@@ -387,7 +380,8 @@ def _find(text: str, max_claims: int, verify_hedged: bool, question: str) -> Cla
         return Claims(claims, len(claims), False, 1.0)
     read = taken[-1].end if taken else 0
     rest = 1 + sum(1 for _ in drafts) if len(text) <= _MAX_COUNTED else sum(1 for _ in _END.finditer(text, read))
-    return Claims(claims, len(claims) + max(1, rest), True, _share(text[:read], text))
+    examined, letters = (sum(map(len, each.split())) for each in (text[:read], text))
+    return Claims(claims, len(claims) + max(1, rest), True, examined / max(1, letters))
 
 
 _find_recent = lru_cache(maxsize=64)(_find)
@@ -413,10 +407,6 @@ def _claim(number: int, draft: Draft, text: str, verify_hedged: bool, question: 
 def is_bare_number(text: str) -> bool:
     """Return whether a text has no words but number words, units and fillers, so that its subject is not named."""
     return all(word[0] in _FILLERS for word in _LETTERS.finditer(text.lower()))
-
-
-def _share(part: str, whole: str) -> float:
-    return sum(map(len, part.split())) / max(1, sum(map(len, whole.split())))
 
 
 def _joined_confidence(drafts: Iterator[Draft]) -> Iterator[Draft]:

@@ -22,7 +22,7 @@ class Block(NamedTuple):
     `lead` is text needed to understand the block: the line ending in ":" (else the heading) above a list, followed by
     the parent item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long.
     `quoted` means that the block is in a block quote; then `text[start:end]` still has the quote markers of all lines
-    but the first. `info` is the info string of a code fence.
+    but the first.
     """
 
     kind: BlockKind
@@ -30,18 +30,16 @@ class Block(NamedTuple):
     end: int
     lead: str = ""
     quoted: bool = False
-    info: str = ""
 
 
 class _Line(NamedTuple):
-    """A line without its margins: `text` is `answer[start:end]`.
+    """A line without its margins, and the offset of its text.
 
     `indent` is its column, not counting quote markers, and `depth` the number of these.
     """
 
     text: str
     start: int
-    end: int
     indent: int
     depth: int
 
@@ -54,13 +52,13 @@ class _Item(NamedTuple):
     lead: str
 
 
-_BLANK = _Line("", 0, 0, 0, 0)
+_BLANK = _Line("", 0, 0, 0)
 _QUOTE_MARKS = re.compile(r"(?:>[ \t]{0,3})+")
 _MARKER = re.compile(
     r"(?:[-+*•‣◦▪●–]|\d{1,3}[.)]|\((?:\d{1,3}|[a-z])\)|[a-z]\))(?=[ \t]|$)[ \t]*(?:\[[ xX]\](?=[ \t])[ \t]*)?"
 )
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|$)[ \t]*")
-_FENCE = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
+_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")
 _PIPE = re.compile(r"(?<!\\)\|")
 _RAW_HTML = re.compile(r"<(script|pre|style|textarea)(?=[\s>]|$)|<!--", re.IGNORECASE)
@@ -111,8 +109,8 @@ class _Scanner:
             elif not _may_start(line.text) and "|" not in line.text:
                 end = yield from self._paragraph(place)
             elif fence := _fence(line):
-                end = self._fence_end(place, fence[0])
-                yield self._block("code", place, end, info=fence[1])
+                end = self._fence_end(place, fence)
+                yield self._block("code", place, end)
             elif self._is_table(place):
                 end = self._table_end(place)
                 yield from self._table(place, end)
@@ -134,9 +132,10 @@ class _Scanner:
                 end = yield from self._paragraph(place)
             place = end
 
-    def _block(self, kind: BlockKind, place: int, end: int, lead: str = "", info: str = "") -> Block:
+    def _block(self, kind: BlockKind, place: int, end: int) -> Block:
         first, last = self.lines[place], self.lines[end - 1]
-        return Block(kind, first.start, max(last.end, first.end), lead, first.depth > 0, info)
+        ends = max(last.start + len(last.text), first.start + len(first.text))
+        return Block(kind, first.start, ends, quoted=first.depth > 0)
 
     # Lists
 
@@ -158,7 +157,8 @@ class _Scanner:
         content = line.indent + marker.end()
         rest = line.text[marker.end() :]
         lead = self.items[-1].lead if self.items else self.lead_in or self.heading
-        self.items.append(_Item(line.indent, content, _join(lead, rest)))
+        half = LEAD_LIMIT // 2
+        self.items.append(_Item(line.indent, content, f"{lead[-half:]} {rest[: half - 1]}".strip()))
         self.nesting += 1
         if rest:
             self.lines[place] = _line(rest, line.start + marker.end(), content, line.depth)
@@ -310,10 +310,10 @@ def _lines(text: str) -> list[_Line]:
             lines.append(_BLANK)
         elif raw[0] > " " and raw[0] != ">":  # fast path for the most common case
             bare = raw.rstrip()
-            lines.append(_Line(bare, position, position + len(bare), 0, 0))
+            lines.append(_Line(bare, position, 0, 0))
         elif raw[:2] == "> " and raw[2:3] not in ("", " ", "\t", ">"):  # fast path for a quoted line
             bare = raw[2:].rstrip()
-            lines.append(_Line(bare, position + 2, position + 2 + len(bare), 0, 1) if bare else _BLANK)
+            lines.append(_Line(bare, position + 2, 0, 1) if bare else _BLANK)
         else:
             lines.append(_line(raw, position, 0, 0))
         position += len(raw) + 1
@@ -334,10 +334,8 @@ def _line(raw: str, start: int, column: int, depth: int) -> _Line:
         # each marker includes one space after it; further spaces indent the text inside the quote
         column += max(0, len(text) - len(inner) - 2 * found)
         text = inner.rstrip()
-        return _Line(text, start, start + len(text), column, depth + found)
-    text = text.rstrip()
-    start += margin
-    return _Line(text, start, start + len(text), column, depth)
+        return _Line(text, start, column, depth + found)
+    return _Line(text.rstrip(), start + margin, column, depth)
 
 
 def _may_start(text: str) -> bool:
@@ -345,11 +343,10 @@ def _may_start(text: str) -> bool:
     return text[0] in _STARTERS or text[1:2] == ")"
 
 
-def _fence(line: _Line) -> tuple[str, str] | None:
-    """Return the marks and the info string of the fence that this line opens, if it opens one."""
-    if line.text[0] not in "`~" or not (fence := _FENCE.match(line.text)):
-        return None
-    return fence[1] or fence[3], (fence[2] or fence[4] or "").strip()
+def _fence(line: _Line) -> str | None:
+    """Return the marks of the fence that this line opens, if it opens one."""
+    fence = _FENCE.match(line.text)
+    return fence[1] or fence[2] if fence else None
 
 
 def _is_rule(text: str) -> bool:
@@ -369,12 +366,6 @@ def _row(kind: BlockKind, line: _Line, lead: str) -> Block:
     inner = line.text.strip("| \t")
     start = line.start + (line.text.find(inner) if inner else 0)
     return Block(kind, start, start + len(inner), lead, line.depth > 0)
-
-
-def _join(lead: str, item: str) -> str:
-    """Join a lead-in and the item under it, each cut to half the limit."""
-    half = LEAD_LIMIT // 2
-    return f"{lead[-half:]} {item[: half - 1]}".strip()
 
 
 _RANGE_LIMIT = 50
@@ -435,11 +426,6 @@ def find_marks(text: str) -> Iterator[Mark]:
             continue
         if labels := _labels(match):
             yield Mark(match.start(), match.end(), labels)
-
-
-def cited(text: str) -> tuple[str, ...]:
-    """Return the distinct labels that `text` cites, in order of appearance."""
-    return labels_of(find_marks(text))
 
 
 def labels_of(marks: Iterable[Mark]) -> tuple[str, ...]:

@@ -139,7 +139,7 @@ def build_model(pace: float = 0.01) -> Starlette:
         body = await request.json()
         reply = _reply(body)
         if body.get("stream"):
-            return _stream((_chat_event(*each) for each in _chat_deltas(reply)), pace, end="data: [DONE]\n\n")
+            return _stream(_chat_events(reply), pace, end="data: [DONE]\n\n")
         choice = {"index": 0, "message": {"role": "assistant", **reply}, "finish_reason": _finish(reply)}
         usage = {"prompt_tokens": 0, "completion_tokens": _words(reply), "total_tokens": _words(reply)}
         return JSONResponse({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": usage})
@@ -148,7 +148,8 @@ def build_model(pace: float = 0.01) -> Starlette:
         body = await request.json()
         reply = _reply(body)
         if body.get("stream"):
-            return _stream(map(_named_event, _message_events(reply)), pace)
+            events = (f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in _message_events(reply))
+            return _stream(events, pace)
         ended = {"content": [_block(reply)], "stop_reason": _stop_reason(reply)}
         return JSONResponse({**_MESSAGE, **ended, "usage": {"input_tokens": 0, "output_tokens": _words(reply)}})
 
@@ -213,18 +214,13 @@ def _finish(reply: JSON) -> str:
     return "tool_calls" if "tool_calls" in reply else "stop"
 
 
-def _chat_deltas(reply: JSON) -> Iterator[tuple[JSON, str | None]]:
-    yield {"role": "assistant", "content": ""}, None
-    for word in _pieces(reply["content"] or ""):
-        yield {"content": word}, None
-    for index, call in enumerate(reply.get("tool_calls", ())):
-        yield {"tool_calls": [{"index": index, **call}]}, None
-    yield {}, _finish(reply)
-
-
-def _chat_event(delta: JSON, finish_reason: str | None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-    return f"data: {json.dumps({**_HEAD, 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
+def _chat_events(reply: JSON) -> Iterator[str]:
+    deltas: list[JSON] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": word} for word in _pieces(reply["content"] or "")]
+    deltas += [{"tool_calls": [{"index": index, **call}]} for index, call in enumerate(reply.get("tool_calls", ()))]
+    for delta in [*deltas, {}]:
+        choice = {"index": 0, "delta": delta, "finish_reason": None if delta else _finish(reply)}
+        yield f"data: {json.dumps({**_HEAD, 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
 
 
 # --- Anthropic's messages ---------------------------------------------------------------------------------------------
@@ -262,7 +258,3 @@ def _message_events(reply: JSON) -> Iterator[JSON]:
     ended = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
     yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": _words(reply)}}
     yield {"type": "message_stop"}
-
-
-def _named_event(event: JSON) -> str:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"

@@ -7,13 +7,12 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx
 import uvicorn
 from rich.console import Console
 from rich.rule import Rule
@@ -103,36 +102,22 @@ def _stay(url: str, key: str, console: Console) -> None:
 
 def _ask(url: str, scenario: Scenario, console: Console) -> None:
     body = {"model": MODEL, "messages": scenario.messages, "stream": scenario.stream}
-    with _posted(f"{url}/chat/completions", body) as response:
+    with httpx.stream("POST", f"{url}/chat/completions", json=body, timeout=None, trust_env=False) as response:  # noqa: S113
         if not scenario.stream:
             completion = json.loads(response.read())
             text = completion["choices"][0]["message"]["content"] or ""
             console.print(view([text], completion.get("grounding") or {}))
             return
         grounding: dict[str, Any] = {}
-        for chunk in _chunks(response):
+        for line in response.iter_lines():
+            if not line.startswith("data: {"):  # a blank line, or [DONE]
+                continue
+            chunk = json.loads(line.removeprefix("data: "))
             for choice in chunk["choices"]:
                 console.out(choice["delta"].get("content") or "", end="", highlight=False)
             grounding = chunk.get("grounding") or grounding
     console.print("\n")
     console.print(view([], grounding))
-
-
-@contextmanager
-def _posted(url: str, body: Mapping[str, Any]) -> Iterator[HTTPResponse]:
-    """Post a JSON body and yield the response."""
-    parts = urlsplit(url)
-    with closing(HTTPConnection(parts.netloc)) as connection:
-        connection.request("POST", parts.path, json.dumps(body), {"content-type": "application/json"})
-        yield connection.getresponse()
-
-
-def _chunks(response: HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield the JSON events of a stream up to `[DONE]`."""
-    for line in response:
-        event = line.removeprefix(b"data:").strip()
-        if line.startswith(b"data:") and event != b"[DONE]":
-            yield json.loads(event)
 
 
 @contextmanager

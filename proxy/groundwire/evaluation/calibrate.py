@@ -8,15 +8,14 @@ Probabilities and thresholds come from out-of-fold predictions: no answer is jud
 
 from __future__ import annotations
 
+import itertools
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,14 @@ from groundwire.domain import Judgement
 from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
-from groundwire.evaluation.outcome import Outcome, context_of, outcome_of
-from groundwire.evaluation.rows import Row, read_rows
-from groundwire.evaluation.run import progress
+from groundwire.evaluation.rows import Outcome, Row, context_of, outcome_of, read_rows
+from groundwire.evaluation.run import workers
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.telemetry.reliability import ece
+from groundwire.telemetry.reliability import Calibration
 from groundwire.verifiers.signals import Combination, Signals
 
-FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
+FOLDS, _ROUNDS, _CHUNK = 5, 3, 16
 _FEW = 150  # answers: a class with fewer has less weight than those of other sets
 _SPARED = 0.3  # the weight of grounded parts in an ungrounded answer
 _SIGNS = Signals(model=1.0, coverage=1.0, wording=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, vetoed=-1.0)
@@ -108,10 +106,11 @@ def calibrate(folder: Path, settings: JudgeSettings | None, out: Path | None, mo
     are none; and `more` files are added. Raises GroundwireError when there is nothing to fit on, ConfigError when the
     model cannot be loaded.
     """
-    found = settings or _WORDS_ALONE
-    load_judge(found)  # load here first, where errors reach the user
-    files = [*(sorted(folder.glob("*.jsonl")) if settings else files_of(folder)), *more]
-    answers = collect(files, partial(judge_row, settings=found), Console(stderr=True))
+    load_judge(settings or _WORDS_ALONE)  # load here first, where errors reach the user
+    files = sorted(folder.glob("*.jsonl"))
+    if settings is None:
+        files = [path for path in files if path.stem in DATA_SETS] or files
+    answers = _collect([*files, *more], settings or _WORDS_ALONE)
     if len({answer.row.label for answer in _open(answers)}) < 2:
         raise GroundwireError(f"{folder} holds no labelled answers of both classes that no exact check decides.")
     fitted = fit_combination(answers)
@@ -123,31 +122,29 @@ def calibrate(folder: Path, settings: JudgeSettings | None, out: Path | None, mo
         where.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Return the known data sets in a folder, or every .jsonl file if there are none."""
-    found = sorted(folder.glob("*.jsonl"))
-    return [path for path in found if path.stem in DATA_SETS] or found
-
-
-def collect(files: Sequence[Path], check: Callable[[Row], tuple[JudgedClaim, ...]], notes: Console) -> list[Answer]:
-    """Return every labelled answer of the files with the claims found by `check`, which runs in other processes."""
+def _collect(files: Iterable[Path], settings: JudgeSettings) -> list[Answer]:
+    """Return every labelled answer of the files with its claims."""
     answers: list[Answer] = []
-    with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
+    with workers(Console(stderr=True)) as (pool, shown):
         for path in files:
             with path.open(encoding="utf-8-sig", newline="\n") as lines:
                 rows, _ = read_rows(lines)
-            task = shown.add_task(path.stem, total=len(rows))
-            for row, claims in zip(rows, pool.map(check, rows, chunksize=_CHUNK), strict=True):
+            found = pool.map(partial(judge_row, settings=settings), rows, chunksize=_CHUNK)
+            for row, claims in zip(rows, shown.track(found, len(rows), description=path.stem), strict=True):
                 fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) // FOLDS % FOLDS
                 answers.append(Answer(row, path.stem, fold, claims))
-                shown.advance(task)
     return answers
 
 
 def fit_combination(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures."""
+    """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures.
+
+    The line of each fold, fitted on the others, and the final one are scaled to the log-odds of a whole answer.
+    """
     open_answers = _open(answers)
-    crossed, final = fit_folds(open_answers)
+    lines = [_fit_weights([answer for answer in open_answers if answer.fold != fold]) for fold in range(FOLDS)]
+    scale = _platt(open_answers, lines)
+    crossed, final = [_scaled(line, scale) for line in lines], _scaled(_fit_weights(open_answers), scale)
     bars = {name: _bar(answers, crossed, cost) for name, cost in _MISS_COSTS.items()}
     weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
     bias = round(final.bias, 5)
@@ -171,29 +168,19 @@ def _judged(judgement: Judgement, row: Row) -> JudgedClaim:
         claim.start,
         claim.end,
         modelled.signals if modelled else None,
-        truth_of(claim.start, claim.end, row),
+        _truth_of(claim.start, claim.end, row),
         min((verdict.score for verdict in checked), default=1.0),
         any(verdict.label != "supported" for verdict in checked),
     )
 
 
-def truth_of(start: int, end: int, row: Row) -> int | None:
+def _truth_of(start: int, end: int, row: Row) -> int | None:
     """Return 1 for a supported span of an answer, 0 for an unsupported one, None if not labelled."""
     if not row.label:
         return 1
     if row.spans is None:
         return None
     return int(not any(low < end and start < high for low, high in row.spans))
-
-
-def fit_folds(answers: Sequence[Answer]) -> tuple[list[Line], Line]:
-    """Return the line for each fold, fitted on the others, and the one fitted on all answers.
-
-    All of them are scaled to the log-odds of a whole answer, as the folds measure them.
-    """
-    lines = [_fit_weights([answer for answer in answers if answer.fold != fold]) for fold in range(FOLDS)]
-    scale = _platt(answers, [_worst_odds(answer, lines[answer.fold]) for answer in answers])
-    return [_scaled(line, scale) for line in lines], _scaled(_fit_weights(answers), scale)
 
 
 def _fit_weights(answers: Sequence[Answer]) -> Line:
@@ -239,22 +226,14 @@ def _examples(answer: Answer, shares: Mapping[tuple[str, int], float], line: Lin
     return [example for example in weighed if example.weight]
 
 
-def _worst_odds(answer: Answer, line: Line) -> float | None:
-    """Return the log-odds of an answer's worst claim; None when no claim has features."""
-    return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
-
-
-def _platt(answers: Sequence[Answer], odds: Sequence[float | None]) -> Line:
+def _platt(answers: Sequence[Answer], lines: Sequence[Line]) -> Line:
     """Fit the map from the log-odds of an answer's worst claim to those of the whole answer being grounded."""
-    known = [
-        (answer, worst)
-        for answer, worst in zip(answers, odds, strict=True)
-        if worst is not None and not any(claim.alarm for claim in answer.claims)
-    ]
-    shares = _shares([answer for answer, _ in known])
-    examples = [
-        Example((worst,), 1.0 - answer.row.label, shares[answer.data_set, answer.row.label]) for answer, worst in known
-    ]
+    known = [answer for answer in answers if not any(claim.alarm for claim in answer.claims)]
+    shares = _shares(known)
+    examples = []
+    for answer in known:
+        worst = min(lines[answer.fold](claim.features) for claim in answer.claims if claim.features)
+        examples.append(Example((worst,), 1.0 - answer.row.label, shares[answer.data_set, answer.row.label]))
     return fit(examples, (1.0,), ridge=0.0)
 
 
@@ -268,38 +247,34 @@ def _open(answers: Sequence[Answer]) -> list[Answer]:
     return [answer for answer in answers if any(claim.features for claim in answer.claims)]
 
 
-def _outcome(answer: Answer, line: Line, bar: float) -> Outcome:
-    """Return the outcome of the whole pipeline for an answer with these weights."""
-    judged = list(_combined(answer.claims, line, bar))
-    alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
-    support = min((score for _, score, _ in judged), default=None)
-    return outcome_of(answer.row, alarms, support, float(bool(judged)))
-
-
-def _combined(claims: Sequence[JudgedClaim], line: Line, bar: float) -> Iterator[tuple[JudgedClaim, float, bool]]:
-    for claim in claims:
-        score = 1.0 if claim.features is None else sigmoid(line(claim.features))
-        yield claim, min(claim.support, score), claim.alarm or score < bar
-
-
-def _by_set(answers: Sequence[Answer], lines: Sequence[Line], bar: float) -> dict[str, list[Outcome]]:
-    """Return the outcome of every answer, by data set."""
-    found: dict[str, list[Outcome]] = {}
+def _outcomes(answers: Sequence[Answer], lines: Sequence[Line], bar: float) -> dict[str, list[Outcome]]:
+    """Return the outcome of the whole pipeline for every answer with these weights, by data set."""
+    found = defaultdict(list)
     for answer in answers:
-        found.setdefault(answer.data_set, []).append(_outcome(answer, lines[answer.fold], bar))
+        judged = _combined(answer, lines, bar)
+        alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
+        support = min((score for _, score, _ in judged), default=None)
+        found[answer.data_set].append(outcome_of(answer.row, alarms, support, float(bool(judged))))
     return found
 
 
-def rates(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[float, float]:
+def _combined(answer: Answer, lines: Sequence[Line], bar: float) -> list[tuple[JudgedClaim, float, bool]]:
+    """Return each claim of an answer with its score and whether it is flagged."""
+    judged = []
+    for claim in answer.claims:
+        score = 1.0 if claim.features is None else sigmoid(lines[answer.fold](claim.features))
+        judged.append((claim, min(claim.support, score), claim.alarm or score < bar))
+    return judged
+
+
+def _rates(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, float]:
     """Return the shares of false alarms and misses, as means over the large sets that have both classes."""
     large = [each for each in outcomes.values() if len(each) >= _FEW and len({one.label for one in each}) == 2]
     if not large:
         raise GroundwireError(f"No set has {_FEW} answers of both classes, which thresholds are chosen by.")
-    return _mean(_flagged(each, 0) for each in large), _mean(1 - _flagged(each, 1) for each in large)
-
-
-def _flagged(outcomes: Sequence[Outcome], label: int) -> float:
-    return _mean(float(outcome.flagged) for outcome in outcomes if outcome.label == label)
+    alarms = _mean(_mean(one.flagged for one in each if not one.label) for each in large)
+    misses = _mean(_mean(not one.flagged for one in each if one.label) for each in large)
+    return {"false_alarms": round(alarms, 3), "misses": round(misses, 3)}
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -311,60 +286,41 @@ def _bar(answers: Sequence[Answer], lines: Sequence[Line], miss_cost: float) -> 
     """Return the probability from which on a claim is supported: where the greater of false alarms and misses is least.
 
     Their sum is nearly the same over a wide range, so that it would leave the threshold to chance. Both claims and
-    answers are counted; every set counts the same.
+    answers are counted; every set counts the same. The costs are smoothed, because single answers make them jump.
     """
     known: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
     for answer in answers:
-        judged = list(_combined(answer.claims, lines[answer.fold], 0.0))
-        known["claims", answer.data_set] += _known(judged)
+        judged = _combined(answer, lines, 0.0)
+        for claim, score, is_alarm in judged:
+            truth = 0 if claim.truth is None and len(judged) == 1 else claim.truth
+            if truth is not None:
+                known["claims", answer.data_set].append((truth, score, is_alarm))
         if judged:
             weakest, is_alarm = min(score for _, score, _ in judged), any(is_alarm for _, _, is_alarm in judged)
             known["answers", answer.data_set].append((1 - answer.row.label, weakest, is_alarm))
+    usable = [judged for judged in known.values() if {truth for truth, _, _ in judged} == {0, 1}]
 
     def cost(bar: float) -> float:
-        found = [_rates(claims, bar) for claims in known.values() if {truth for truth, _, _ in claims} == {0, 1}]
-        return max(sum(alarms for alarms, _ in found), miss_cost * sum(misses for _, misses in found))
+        alarms = sum(_mean(low < bar or is_alarm for truth, low, is_alarm in each if truth) for each in usable)
+        misses = sum(1 - _mean(low < bar or is_alarm for truth, low, is_alarm in each if not truth) for each in usable)
+        return max(alarms, miss_cost * misses)
 
-    return least(cost, _BARS)
-
-
-def _known(judged: Sequence[tuple[JudgedClaim, float, bool]]) -> Iterator[tuple[int, float, bool]]:
-    """Yield the truth, the score and the alarm of each claim of an answer whose truth is known or follows from it."""
-    for claim, score, is_alarm in judged:
-        truth = 0 if claim.truth is None and len(judged) == 1 else claim.truth
-        if truth is not None:
-            yield truth, score, is_alarm
-
-
-def _rates(claims: Sequence[tuple[int, float, bool]], bar: float) -> tuple[float, float]:
-    """Return the shares of the right claims that are flagged and of the wrong ones that are not."""
-    right = [score < bar or is_alarm for truth, score, is_alarm in claims if truth]
-    wrong = [score < bar or is_alarm for truth, score, is_alarm in claims if not truth]
-    return sum(right) / len(right), 1 - sum(wrong) / len(wrong)
-
-
-def least(cost: Callable[[float], float], bars: Sequence[float]) -> float:
-    """Return the bar of least cost, smoothed over its neighbours, because single answers make the cost jump."""
-    costs = [cost(bar) for bar in bars]
+    costs = [cost(bar) for bar in _BARS]
     smooth = [_mean(costs[max(0, place - 1) : place + 2]) for place in range(len(costs))]
-    return bars[smooth.index(min(smooth))]
+    return _BARS[smooth.index(min(smooth))]
 
 
 def _card(answers: Sequence[Answer], lines: Sequence[Line], bars: Mapping[str, float]) -> dict[str, Any]:
     """Return the card of a fit: description, method, date, the rates of each policy, and the accuracy of `balanced`."""
-    by_policy = {name: _by_set(answers, lines, bar) for name, bar in bars.items()}
+    by_policy = {name: _outcomes(answers, lines, bar) for name, bar in bars.items()}
     chosen, claims = by_policy["balanced"], [claim for answer in answers for claim in answer.claims]
-    measured = {policy: rates(outcomes) for policy, outcomes in by_policy.items()}
     return {
         "what": "Logistic regression over the log-odds of the entailment model, words, names and numbers; probability "
         "of being supported, where half of the answers are grounded.",
         "date": date.today().isoformat(),
         "split": f"{FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
-        "policies": {
-            policy: {"false_alarms": round(alarms, 3), "misses": round(misses, 3)}
-            for policy, (alarms, misses) in measured.items()
-        },
-        "ece": round(ece(stated([outcome for outcomes in chosen.values() for outcome in outcomes])) or 0.0, 3),
+        "policies": {policy: _rates(outcomes) for policy, outcomes in by_policy.items()},
+        "ece": round(Calibration(stated(itertools.chain(*chosen.values()))).error or 0.0, 3),
         "data": {name: _set_card(name, outcomes) for name, outcomes in chosen.items()},
         "open": round(sum(claim.features is not None for claim in claims) / max(1, len(claims)), 3),
     }

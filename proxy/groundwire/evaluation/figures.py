@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
 from groundwire.errors import GroundwireError
-from groundwire.evaluation.outcome import Outcome
-from groundwire.telemetry.reliability import ece, reliability
+from groundwire.evaluation.rows import Outcome
+from groundwire.telemetry.reliability import Calibration
 
 RESAMPLES = 500
 _LEVEL = 0.95
@@ -64,7 +64,7 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
         auroc=risk_auroc(outcomes),
         auroc_length=auroc([(outcome.length, outcome.label) for outcome in outcomes]),
         span_f1=span_f1(outcomes),
-        ece=ece(stated(outcomes)),
+        ece=Calibration(stated(outcomes)).error,
         brier=brier(stated(outcomes)),
         coverage=sum(outcome.checked for outcome in outcomes) / len(outcomes),
         ms_p50=percentile(times, 0.5),
@@ -117,7 +117,7 @@ def span_f1(outcomes: Sequence[Outcome]) -> float | None:
     return 2 * both / (flagged + ungrounded) if ungrounded else None
 
 
-def stated(outcomes: Sequence[Outcome]) -> list[tuple[float, int]]:
+def stated(outcomes: Iterable[Outcome]) -> list[tuple[float, int]]:
     """Return `(probability of being grounded, whether it is)` for every answer with a probability."""
     return [(outcome.support, 1 - outcome.label) for outcome in outcomes if outcome.support is not None]
 
@@ -134,12 +134,12 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 Figure = Callable[[Sequence[Outcome]], float | None]
 
-RESAMPLED: tuple[tuple[str, Figure], ...] = (
-    ("f1", f1),
-    ("balanced_accuracy", balanced_accuracy),
-    ("auroc", risk_auroc),
-    ("span_f1", span_f1),
-)
+RESAMPLED: Mapping[str, Figure] = {
+    "f1": f1,
+    "balanced_accuracy": balanced_accuracy,
+    "auroc": risk_auroc,
+    "span_f1": span_f1,
+}
 """The figures that have an interval and are compared between runs."""
 
 
@@ -203,30 +203,13 @@ class Result:
     name: str
     outcomes: tuple[Outcome, ...]
     figures: Figures
-    intervals: tuple[tuple[str, tuple[float, float]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A bound of a baseline and the measured figure (None: not measured)."""
-
-    figure: str
-    measured: float | None
-    least: float | None
-    most: float | None
-
-    @property
-    def is_met(self) -> bool:
-        """True if the figure was measured and is within its bounds."""
-        if self.measured is None:
-            return False
-        return (self.least is None or self.measured >= self.least) and (self.most is None or self.measured <= self.most)
+    intervals: Mapping[str, tuple[float, float]]
 
 
 def measure(name: str, outcomes: Sequence[Outcome]) -> Result:
     """Compute the figures of one data set, which must have a row, with their intervals."""
-    found = ((figure, interval(outcomes, of)) for figure, of in RESAMPLED)
-    return Result(name, tuple(outcomes), figures(outcomes), tuple((figure, each) for figure, each in found if each))
+    intervals = {figure: found for figure, of in RESAMPLED.items() if (found := interval(outcomes, of))}
+    return Result(name, tuple(outcomes), figures(outcomes), intervals)
 
 
 def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
@@ -244,7 +227,7 @@ def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
             if values:
                 means[group][figure] = sum(values) / len(values)
         pooled = stated([outcome for each in members for outcome in each.outcomes])
-        means[group] |= {"ece": ece(pooled) or 0.0, "brier": brier(pooled) or 0.0}
+        means[group] |= {"ece": Calibration(pooled).error or 0.0, "brier": brier(pooled) or 0.0}
     return means
 
 
@@ -257,8 +240,8 @@ def as_json(results: Sequence[Result], policy: str, version: str) -> dict[str, A
         "datasets": {
             result.name: asdict(result.figures)
             | {
-                "intervals": dict(result.intervals),
-                "reliability": [asdict(each) for each in reliability(stated(result.outcomes))],
+                "intervals": result.intervals,
+                "reliability": [asdict(each) for each in Calibration(stated(result.outcomes)).bins],
                 "outcomes": [asdict(outcome) for outcome in result.outcomes],
             }
             for result in results
@@ -278,28 +261,29 @@ def outcomes_of(run: Mapping[str, Any]) -> dict[str, dict[str, Outcome]]:
         ) from None
 
 
-def compare(result: Result, old: Mapping[str, Outcome]) -> tuple[tuple[str, tuple[float, float, float]], ...]:
+def compare(result: Result, old: Mapping[str, Outcome]) -> dict[str, tuple[float, float, float]]:
     """Return the change of each resampled figure since `old`, on the rows that both runs have, with its interval."""
     shared = [outcome for outcome in result.outcomes if outcome.id in old]
-    if not shared:
-        return ()
-    found = ((name, gain([old[outcome.id] for outcome in shared], shared, of)) for name, of in RESAMPLED)
-    return tuple((name, each) for name, each in found if each)
+    before = [old[outcome.id] for outcome in shared]
+    return {name: change for name, of in RESAMPLED.items() if shared and (change := gain(before, shared, of))}
 
 
-def check_baseline(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[Limit, ...]:
-    """Check every bound of a baseline against a run. A key names a group or a data set and a figure: "core.auroc".
+def check_baseline(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each bound of a baseline that a run violates.
 
-    Its value is the minimum, or `{"min": …, "max": …}`. Raises GroundwireError when it is neither.
+    A key names a group or a data set and a figure: "core.auroc". Its value is the minimum, or `{"min": …, "max": …}`.
+    Raises GroundwireError when it is neither.
     """
-    return tuple(_limit(run, key, bound) for key, bound in baseline.items())
-
-
-def _limit(run: Mapping[str, Any], key: str, bound: object) -> Limit:
-    name, _, figure = key.rpartition(".")
-    found = {**run["datasets"], **run["groups"]}.get(name, {}).get(figure)
-    if isinstance(bound, (int, float)):
-        return Limit(key, found, float(bound), None)
-    if isinstance(bound, dict) and bound and bound.keys() <= {"min", "max"}:
-        return Limit(key, found, bound.get("min"), bound.get("max"))
-    raise GroundwireError(f'The baseline of "{key}" is neither a number nor {{"min": …, "max": …}}.')
+    measured = {**run["datasets"], **run["groups"]}
+    violations = []
+    for key, bound in baseline.items():
+        bounds = {"min": float(bound)} if isinstance(bound, int | float) else bound
+        if not (isinstance(bounds, dict) and bounds and bounds.keys() <= {"min", "max"}):
+            raise GroundwireError(f'The baseline of "{key}" is neither a number nor {{"min": …, "max": …}}.')
+        name, _, figure = key.rpartition(".")
+        found, least, most = measured.get(name, {}).get(figure), bounds.get("min"), bounds.get("max")
+        if found is None or (least is not None and found < least) or (most is not None and found > most):
+            asked = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
+            is_so = "was not measured" if found is None else f"is {found:.4f}"
+            violations.append(f"{key} {is_so}; the baseline asks for {' and '.join(asked)}.")
+    return violations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +23,25 @@ def write_reviewed(url: str, schema: str, out: Path) -> int:
 
 
 async def _write(database: Database, out: Path) -> int:
+    exchanges, reviews = Exchanges(database), Reviews(database)
+    seen: set[str] = set()
     count = 0
     try:
         with out.open("w", encoding="utf-8", errors="replace") as file:
-            async for row in _reviewed(Exchanges(database), Reviews(database)):
-                file.write(json.dumps(row) + "\n")
-                count += 1
+            async for finding in reviews.export(Wanted("decided")):
+                if finding.exchange in seen:
+                    continue
+                seen.add(finding.exchange)
+                if (stored := await exchanges.get(finding.exchange)) is not None:
+                    for row in _rows_of(stored, await reviews.of_exchange(finding.exchange)):
+                        file.write(json.dumps(row) + "\n")
+                        count += 1
     finally:
         await database.close()
     return count
 
 
-async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dict[str, Any]]:
-    """Yield a row for each choice of an answer, each exchange once."""
-    seen: set[str] = set()
-    async for finding in reviews.export(Wanted("decided")):
-        if finding.exchange in seen:
-            continue
-        seen.add(finding.exchange)
-        stored = await exchanges.get(finding.exchange)
-        if stored is not None:
-            for row in rows_of(stored, await reviews.of_exchange(finding.exchange)):
-                yield row
-
-
-def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def _rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return the choices of an exchange whose flagged claims are all decided on: labelled 1 if a claim is wrong.
 
     Wrong claims are marked, flagged and missed ones; everything else in such an answer counts as supported. An answer

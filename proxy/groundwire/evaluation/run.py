@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import partial
 from html import escape
 from importlib.metadata import version
@@ -22,7 +22,6 @@ from groundwire.backends.loading import load_judge
 from groundwire.config import JudgeSettings
 from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import (
-    Limit,
     Result,
     as_json,
     check_baseline,
@@ -32,109 +31,114 @@ from groundwire.evaluation.figures import (
     outcomes_of,
     stated,
 )
-from groundwire.evaluation.outcome import Outcome, examine
-from groundwire.evaluation.rows import Problem, Row, draw, read_rows
+from groundwire.evaluation.rows import Outcome, Row, draw, examine, read_rows
 from groundwire.policy import Policy
-from groundwire.telemetry.reliability import Bin, reliability
+from groundwire.telemetry.reliability import Bin, Calibration
 
 STANDARD_OUTPUT = Path("-")
-"""As the `json` of the options: the figures go to standard output, the tables to standard error."""
+"""As the file for the JSON: the figures go to standard output, the tables to standard error."""
 
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5
 _FILE_WIDTH = 150  # columns, if the table is not written to a terminal
 
-_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("n", "n"),
-    ("P", "precision"),
-    ("R", "recall"),
-    ("F1", "f1"),
-    ("alarm", "false_alarms"),
-    ("bal.acc.", "balanced_accuracy"),
-    ("AUROC", "auroc"),
-    ("len.", "auroc_length"),
-    ("span F1", "span_f1"),
-    ("ECE", "ece"),
-    ("Brier", "brier"),
-    ("cover", "coverage"),
+_COLUMNS = (
+    ("n", "n", ""),
+    ("precision", "P", "precision"),
+    ("recall", "R", "recall"),
+    ("f1", "F1", "F1"),
+    ("false_alarms", "alarm", "false alarms"),
+    ("balanced_accuracy", "bal.acc.", "balanced accuracy"),
+    ("auroc", "AUROC", "AUROC"),
+    ("auroc_length", "len.", ""),
+    ("span_f1", "span F1", "span F1"),
+    ("ece", "ECE", "ECE"),
+    ("brier", "Brier", ""),
+    ("coverage", "cover", "coverage"),
 )
+"""The figures of the tables, with their headings in the terminal and in Markdown, which leaves some out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The inputs and outputs of a run, as in the command's help; `compare` and `baseline` are files too."""
-
-    files: tuple[Path, ...]
-    policy: Policy = Policy()
-    judge: JudgeSettings = JudgeSettings()
-    limit: int | None = None
-    json: Path | None = None
-    table: Path | None = None
-    plots: Path | None = None
-    compare: Path | None = None
-    baseline: Path | None = None
-
-
-def evaluate(options: Options) -> int:
+def evaluate(
+    files: Sequence[Path],
+    policy: Policy = Policy(),
+    judge: JudgeSettings = JudgeSettings(),
+    *,
+    limit: int | None = None,
+    json_file: Path | None = None,
+    table: Path | None = None,
+    plots: Path | None = None,
+    earlier: Path | None = None,
+    baseline: Path | None = None,
+) -> int:
     """Run the evaluation, print and write the figures. Returns 0, or 1 when a figure violates the baseline.
 
-    Raises OSError for a file that cannot be read or written, GroundwireError for one with invalid content.
+    The options are those of the command's help; `earlier` is the file to compare with. Raises OSError for a file that
+    cannot be read or written, GroundwireError for one with invalid content.
     """
-    old = outcomes_of(_load(options.compare)) if options.compare else {}
-    baseline = _load(options.baseline) if options.baseline else {}
-    notes, console = Console(stderr=True), Console(stderr=options.json == STANDARD_OUTPUT)
+    old = outcomes_of(_load(earlier)) if earlier else {}
+    bounds = _load(baseline) if baseline else {}
+    notes, console = Console(stderr=True), Console(stderr=json_file == STANDARD_OUTPUT)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
-    sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
-    load_judge(options.judge)  # load here first, where errors reach the user
-    results = list(_measured([(name, rows) for name, rows in sets if rows], options, notes))
-    if not results:
+    sets = [(path.stem, draw(_read(path, notes), limit)) for path in files]
+    load_judge(judge)  # load here first, where errors reach the user
+    pending = []
+    with workers(notes) as (pool, shown):
+        for name, rows in sets:
+            if rows:
+                found = pool.map(partial(examine, policy=policy, settings=judge), rows, chunksize=_CHUNK)
+                outcomes = list(shown.track(found, len(rows), description=name))
+                pending.append(pool.submit(measure, name, outcomes))
+    if not pending:
         raise GroundwireError("There is no labelled answer in these files.")
-    run = as_json(results, options.policy.name, version("groundwire"))
+    results = [future.result() for future in pending]
+    run = as_json(results, policy.name, version("groundwire"))
     console.print(_table(results))
     if run["groups"]:
         console.print(_group_table(run["groups"]))
     if old:
         console.print(_comparison(results, old))
-    _write(run, results, options)
-    limits = check_baseline(run, baseline)
-    for limit in limits:
-        if not limit.is_met:
-            console.print(_missed(limit), style="red")
-    return int(not all(limit.is_met for limit in limits))
+    if json_file == STANDARD_OUTPUT:
+        print(json.dumps(run, indent=1))
+    elif json_file:
+        json_file.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    if table:
+        table.write_text(markdown_table(results), encoding="utf-8")
+    if plots:
+        plots.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            picture = reliability_svg(result.name, Calibration(stated(result.outcomes)).bins)
+            (plots / f"{result.name}.svg").write_text(picture, encoding="utf-8")
+    violations = check_baseline(run, bounds)
+    for violation in violations:
+        console.print(violation, style="red")
+    return int(bool(violations))
+
+
+@contextmanager
+def workers(notes: Console) -> Iterator[tuple[ProcessPoolExecutor, Progress]]:
+    """Open worker processes, spawned so that they share nothing with this one, and progress bars by data set.
+
+    The bars are shown only if `notes` is a terminal.
+    """
+    columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with (
+        ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
+        Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True) as shown,
+    ):
+        yield pool, shown
 
 
 def _read(path: Path, notes: Console) -> list[Row]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
         rows, problems = read_rows(lines)
-    for problem in problems[:_MOST_SHOWN]:
-        notes.print(_complaint(path, problem), style="yellow", highlight=False, markup=False)
+    for each in problems[:_MOST_SHOWN]:
+        line = f"{path}:{each.line}: passed over: {each.why}"
+        notes.print(line, style="yellow", highlight=False, markup=False)
     if len(problems) > _MOST_SHOWN:
         notes.print(f"{path}: {len(problems)} lines in all were passed over", style="yellow", highlight=False)
     return rows
-
-
-def _complaint(path: Path, problem: Problem) -> str:
-    return f"{path}:{problem.line}: passed over: {problem.why}"
-
-
-def _measured(sets: Sequence[tuple[str, list[Row]]], options: Options, notes: Console) -> Iterator[Result]:
-    """Yield each set's result in turn; the processes are spawned, so that they share nothing with this one."""
-    with (
-        ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
-        progress(notes) as shown,
-    ):
-        pending = []
-        run = partial(examine, policy=options.policy, settings=options.judge)
-        for name, rows in sets:
-            task = shown.add_task(name, total=len(rows))
-            outcomes: list[Outcome] = []
-            for outcome in pool.map(run, rows, chunksize=_CHUNK):
-                outcomes.append(outcome)
-                shown.advance(task)
-            pending.append(pool.submit(measure, name, outcomes))
-        for future in pending:
-            yield future.result()
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -147,30 +151,16 @@ def _load(path: Path) -> dict[str, Any]:
     return found
 
 
-def _write(run: Mapping[str, Any], results: Sequence[Result], options: Options) -> None:
-    if options.json == STANDARD_OUTPUT:
-        print(json.dumps(run, indent=1))
-    elif options.json:
-        options.json.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-    if options.table:
-        options.table.write_text(markdown_table(results), encoding="utf-8")
-    if options.plots:
-        options.plots.mkdir(parents=True, exist_ok=True)
-        for result in results:
-            picture = reliability_svg(result.name, reliability(stated(result.outcomes)))
-            (options.plots / f"{result.name}.svg").write_text(picture, encoding="utf-8")
-
-
 def _table(results: Sequence[Result]) -> Table:
     title = "Verdicts against labels (positive: ungrounded), 95 % intervals below"
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("data set", no_wrap=True)
-    for heading, _ in _COLUMNS:
+    for _, heading, _ in _COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("ms p50/95/99", justify="right", no_wrap=True)
     for result in results:
-        found, spread = result.figures, dict(result.intervals)
-        cells = [_shown(getattr(found, name), spread.get(name)) for _, name in _COLUMNS]
+        found = result.figures
+        cells = [_shown(getattr(found, name), result.intervals.get(name)) for name, _, _ in _COLUMNS]
         table.add_row(result.name, *cells, f"{found.ms_p50:.0f}/{found.ms_p95:.0f}/{found.ms_p99:.0f}")
     return table
 
@@ -204,60 +194,27 @@ def _comparison(results: Sequence[Result], old: Mapping[str, Mapping[str, Outcom
     table.add_column("change", justify="right")
     table.add_column("95 % interval", justify="right")
     for result in results:
-        for name, (change, low, high) in compare(result, old.get(result.name, {})):
+        for name, (change, low, high) in compare(result, old.get(result.name, {})).items():
             style = "" if low <= 0 <= high else "green" if change > 0 else "red"
-            table.add_row(
-                result.name, name.replace("_", " "), f"{change:+.3f}", f"{low:+.3f} … {high:+.3f}", style=style
-            )
+            cells = name.replace("_", " "), f"{change:+.3f}", f"{low:+.3f} … {high:+.3f}"
+            table.add_row(result.name, *cells, style=style)
     return table
-
-
-def _missed(limit: Limit) -> str:
-    bounds = [
-        f"at least {limit.least}" if limit.least is not None else "",
-        f"at most {limit.most}" if limit.most is not None else "",
-    ]
-    measured = "was not measured" if limit.measured is None else f"is {limit.measured:.4f}"
-    return f"{limit.figure} {measured}; the baseline asks for {' and '.join(filter(None, bounds))}."
-
-
-_MARKDOWN_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("precision", "precision"),
-    ("recall", "recall"),
-    ("F1", "f1"),
-    ("false alarms", "false_alarms"),
-    ("balanced accuracy", "balanced_accuracy"),
-    ("AUROC", "auroc"),
-    ("span F1", "span_f1"),
-    ("ECE", "ece"),
-    ("coverage", "coverage"),
-)
 
 
 def markdown_table(results: Sequence[Result]) -> str:
     """Format one row for each set, and one for the means of each group; shares are 0–1, milliseconds p50 / p95 of an
     answer.
     """
-    names = ["set", "n", *(heading for heading, _ in _MARKDOWN_COLUMNS), "ms"]
-    return "\n".join(_line(cells) for cells in (names, ["---"] * len(names), *_rows(results))) + "\n"
-
-
-def _rows(results: Sequence[Result]) -> Iterator[list[str]]:
+    columns = [(name, heading) for name, _, heading in _COLUMNS if heading]
+    lines = [["set", "n", *(heading for _, heading in columns), "ms"], ["---"] * (len(columns) + 3)]
     for result in results:
         found = result.figures
-        shares = [_shown(getattr(found, name)) for _, name in _MARKDOWN_COLUMNS]
-        yield [result.name, str(found.n), *shares, f"{found.ms_p50:.0f} / {found.ms_p95:.0f}"]
+        shares = [_shown(getattr(found, name)) for name, _ in columns]
+        lines.append([result.name, str(found.n), *shares, f"{found.ms_p50:.0f} / {found.ms_p95:.0f}"])
     for group, means in group_means(results).items():
-        yield [f"**{group}, mean**", "", *_means(means), ""]
-
-
-def _means(means: Mapping[str, float | None]) -> list[str]:
-    shown = [_shown(means.get(name)) for _, name in _MARKDOWN_COLUMNS]
-    return [f"**{each}**" if each != "–" else each for each in shown]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        shares = [f"**{_shown(means[name])}**" if name in means else "–" for name, _ in columns]
+        lines.append([f"**{group}, mean**", "", *shares, ""])
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 _SIDE, _EDGE = 300, 40
@@ -298,9 +255,3 @@ def _x(value: float) -> float:
 
 def _y(value: float) -> float:
     return _EDGE + _SIDE * (1 - value)
-
-
-def progress(notes: Console) -> Progress:
-    """Return progress bars by data set; nothing is shown if `notes` is not a terminal."""
-    columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)

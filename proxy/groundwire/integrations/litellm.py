@@ -30,7 +30,7 @@ class GroundingGuardrail(CustomGuardrail):
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """Add the report to a whole response."""
-        if answer := _answer(response):
+        if answer := _text(response, "message"):
             response.grounding = (await self._report(data, answer)).to_dict()
         return response
 
@@ -40,7 +40,7 @@ class GroundingGuardrail(CustomGuardrail):
         """Pass a stream on and add the report to its last event."""
         text, held = "", list[Any]()
         async for event in response:
-            text += _delta(event)
+            text += _text(event, "delta")
             if held or _is_finished(event):
                 held.append(event)
             else:
@@ -69,7 +69,7 @@ class GroundingLogger(CustomLogger):
 
     def log_success_event(self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Check the answer of a synchronous call; LiteLLM calls this in a thread."""
-        if answer := _answer(response_obj):
+        if answer := _text(response_obj, "message"):
             report = verify_claims(answer, **_evidence(kwargs), policy=self._policy, judge=self._judge)
             self._on_report(report, kwargs)
 
@@ -77,7 +77,7 @@ class GroundingLogger(CustomLogger):
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Check the answer of an asynchronous call."""
-        if answer := _answer(response_obj):
+        if answer := _text(response_obj, "message"):
             arguments = _evidence(kwargs)
             self._on_report(
                 await verify_claims_async(answer, **arguments, policy=self._policy, judge=self._judge), kwargs
@@ -89,15 +89,10 @@ def _evidence(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"messages": data.get("messages") or (), "sources": sources_of(data.get("documents") or ())}
 
 
-def _answer(response: Any) -> str:
-    """Return the text of the first choice, "" if there is none."""
+def _text(response: Any, member: str) -> str:
+    """Return the text of the `message` or `delta` of the first choice, "" if there is none."""
     choices = getattr(response, "choices", None) or ()
-    return str(getattr(getattr(choices[0], "message", None), "content", None) or "") if choices else ""
-
-
-def _delta(event: Any) -> str:
-    choices = getattr(event, "choices", None) or ()
-    return str(getattr(getattr(choices[0], "delta", None), "content", None) or "") if choices else ""
+    return str(getattr(getattr(choices[0], member, None), "content", None) or "") if choices else ""
 
 
 def _is_finished(event: Any) -> bool:

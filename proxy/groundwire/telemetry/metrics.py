@@ -105,18 +105,30 @@ class Metrics:
         for flag in report.flags:
             self._flags.labels(flag).inc()
         judgements = [judgement for choice in report.choices for judgement in choice.judgements]
-        for labels, count in collections.Counter(
-            (each.verdict.label, each.verdict.verifier) for each in judgements
-        ).items():
+        claims = collections.Counter((each.verdict.label, each.verdict.verifier) for each in judgements)
+        for labels, count in claims.items():
             self._claims.labels(*labels).inc(count)
         for judgement in judgements:
             if judgement.budget is not None:
                 self._budgets.labels(judgement.budget.status).inc()
-        for kind, score in _scores(report):
-            self._scores.labels(kind).observe(score)
+        scores = {
+            "grounding": report.score,
+            "confidence": report.confidence.score if report.confidence else None,
+            "consistency": report.consistency.score if report.consistency else None,
+            "risk": report.risk.score if report.risk else None,
+            "quality": report.quality,
+        }
+        for kind, score in scores.items():
+            if score is not None:
+                self._scores.labels(kind).observe(score)
         for each in report.consistency.contradictions if report.consistency else ():
             self._contradictions.labels(each.kind, each.severity).inc()
-        self._count_lookups(report.cache.hits, report.cache.misses)
+        hits, misses = report.cache.hits, report.cache.misses
+        self._hits += hits
+        self._misses += misses
+        for outcome, count in (("hit", hits), ("miss", misses)):
+            if count:
+                self._cache.labels(outcome).inc(count)
         for stage, ms in report.timing_ms:
             if stage == "total":
                 self._verification.labels(report.status).observe(ms / 1000, span.exemplar)
@@ -127,13 +139,6 @@ class Metrics:
         """Count a reviewer's decision on a claim: its score, and whether its flag is right."""
         self._reviewed.labels(verifier, "confirmed" if is_right else "rejected").observe(score)
         self._calibration.add(score, int(not is_right))
-
-    def _count_lookups(self, hits: int, misses: int) -> None:
-        self._hits += hits
-        self._misses += misses
-        for outcome, count in (("hit", hits), ("miss", misses)):
-            if count:
-                self._cache.labels(outcome).inc(count)
 
     def _derived(self) -> Iterator[Reading]:
         """Yield the values that follow from others, if there are any."""
@@ -165,20 +170,6 @@ class LoopLag:
         """Stop measuring."""
         if self._next is not None:
             self._next.cancel()
-
-
-def _scores(report: Report) -> Iterator[tuple[str, float]]:
-    """Yield the scores of a report, by kind."""
-    found = {
-        "grounding": report.score,
-        "confidence": report.confidence.score if report.confidence else None,
-        "consistency": report.consistency.score if report.consistency else None,
-        "risk": report.risk.score if report.risk else None,
-        "quality": report.quality,
-    }
-    for kind, score in found.items():
-        if score is not None:
-            yield kind, score
 
 
 Reader = Callable[[], Iterable[Reading]]

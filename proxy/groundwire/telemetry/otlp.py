@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,12 +39,19 @@ from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.telemetry.instruments import Instrument, Labels
+from groundwire.telemetry.instruments import LOST_TELEMETRY, Instrument, Reading
 from groundwire.telemetry.metrics import Metrics, Registry
 from groundwire.telemetry.names import ERROR, STATUS_CODE
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Kind, Span, Tracer
 from groundwire.wire import Headers
 
+log = structlog.get_logger("groundwire.telemetry")
+
+MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
+_CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
+_SCOPE = "groundwire"
+_NS = 1e9
+_QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 _PROPAGATOR = TraceContextTextMapPropagator()
 _W3C = frozenset({b"traceparent", b"tracestate"})
 _SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
@@ -160,9 +168,6 @@ def _plain(value: Any) -> str | int | float | bool:
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)
 
 
-_NS = 1e9
-
-
 @dataclass(slots=True)
 class _Series:
     """The samples of one histogram under one set of labels."""
@@ -181,130 +186,18 @@ class _Series:
                 self.exemplars.append(Exemplar({}, found.value, int(at * _NS), int(span, 16), int(trace, 16)))
 
 
-class Converter:
-    """Convert the metrics of a registry, counted since the converter was made."""
+class MetricSender:
+    """Send the metrics of a registry every `interval` seconds, counted since now, and once more at shutdown."""
 
-    def __init__(self, registry: Registry, resource: Resource, scope: InstrumentationScope) -> None:
+    def __init__(
+        self, exporter: Any, registry: Registry, resource: Resource, scope: InstrumentationScope, interval: float
+    ) -> None:
+        self._exporter = exporter
         self._registry = registry
         self._resource = resource
         self._scope = scope
-        self._start = time.time_ns()
-
-    def __call__(self) -> sdk.MetricsData:
-        """Return the metrics as they are now."""
-        metrics = [self._metric(*found) for found in self._registry.collect_instruments()]
-        scoped = sdk.ScopeMetrics(self._scope, metrics, "")
-        return sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")])
-
-    def _metric(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
-        now, cumulative = time.time_ns(), sdk.AggregationTemporality.CUMULATIVE
-        data: sdk.Gauge | sdk.Histogram | sdk.Sum
-        if instrument.kind == "histogram":
-            data = sdk.Histogram(self._histograms(instrument, metric.samples, now), cumulative)
-        else:
-            points = [
-                sdk.NumberDataPoint(
-                    _attributes(instrument, _labels(instrument, sample)), self._start, now, sample.value
-                )
-                for sample in metric.samples
-            ]
-            data = sdk.Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else sdk.Gauge(points)
-        return sdk.Metric(instrument.name, instrument.about, instrument.unit, data)
-
-    def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[sdk.HistogramDataPoint]:
-        found: dict[Labels, _Series] = {}
-        for sample in samples:
-            found.setdefault(_labels(instrument, sample), _Series()).add(sample)
-        return [
-            sdk.HistogramDataPoint(
-                _attributes(instrument, labels),
-                self._start,
-                now,
-                series.cumulative[-1],
-                series.sum,
-                [upper - lower for lower, upper in pairwise(series.cumulative)],
-                instrument.buckets,
-                None,  # type: ignore[arg-type]  # prometheus-client keeps no minimum; the field is optional in OTLP
-                None,  # type: ignore[arg-type]  # nor a maximum
-                series.exemplars,
-            )
-            for labels, series in found.items()
-        ]
-
-
-def _labels(instrument: Instrument, sample: Sample) -> Labels:
-    return tuple(sample.labels[label] for label in instrument.prometheus_labels)
-
-
-def _attributes(instrument: Instrument, labels: Labels) -> Mapping[str, str | int]:
-    """Return the labels by name; empty ones are left out, and HTTP statuses are numbers."""
-    return {
-        name: int(value) if name == STATUS_CODE else value
-        for name, value in zip(instrument.labels, labels, strict=True)
-        if value
-    }
-
-
-log = structlog.get_logger("groundwire.telemetry")
-
-_CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
-_SCOPE = "groundwire"
-MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
-_QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
-
-
-class ExportHealth:
-    """Failures of export by signal. `failures` counts batches since the start."""
-
-    def __init__(self) -> None:
-        self.failures: dict[str, int] = {}
-        self._failing: set[str] = set()
-
-    def record(self, signal: str, *, accepted: bool) -> None:
-        """Record the result of one batch, and log a change of state."""
-        if accepted:
-            if signal in self._failing:
-                self._failing.discard(signal)
-                log.info("telemetry.sent_again", signal=signal, failures=self.failures[signal])
-            return
-        self.failures[signal] = self.failures.get(signal, 0) + 1
-        if signal not in self._failing:
-            self._failing.add(signal)
-            log.warning("telemetry.not_sent", signal=signal)
-
-    def degraded(self) -> str | None:
-        """Return a description of the signals that cannot be sent now."""
-        return f"{', '.join(sorted(self._failing))} cannot be sent" if self._failing else None
-
-
-class MonitoredExporter:
-    """Wrap an exporter to record its failures; other attributes are delegated."""
-
-    def __init__(self, exporter: Any, signal: str, health: ExportHealth) -> None:
-        self._exporter = exporter
-        self._signal = signal
-        self._health = health
-
-    def export(self, batch: Any, **options: Any) -> Any:
-        """Export a batch; an exception counts as a failure."""
-        result = None
-        try:
-            result = self._exporter.export(batch, **options)
-        finally:
-            self._health.record(self._signal, accepted=getattr(result, "name", None) == "SUCCESS")
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._exporter, name)
-
-
-class MetricSender:
-    """Send metrics every `interval` seconds, and once more at shutdown."""
-
-    def __init__(self, exporter: Any, collect: Callable[[], Any], interval: float) -> None:
-        self._exporter = exporter
-        self._collect = collect
         self._interval = interval
+        self._start = time.time_ns()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="groundwire-metrics", daemon=True)
         self._thread.start()
@@ -316,15 +209,86 @@ class MetricSender:
 
     def _send(self) -> None:
         try:
-            self._exporter.export(self._collect())
+            metrics = [self._convert(*found) for found in self._registry.collect_instruments()]
+            scoped = sdk.ScopeMetrics(self._scope, metrics, "")
+            self._exporter.export(sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")]))
         except Exception as error:  # noqa: BLE001 - the next time may be better
             log.warning("telemetry.metrics_failed", error=type(error).__name__)
+
+    def _convert(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
+        now, cumulative = time.time_ns(), sdk.AggregationTemporality.CUMULATIVE
+        data: sdk.Gauge | sdk.Histogram | sdk.Sum
+        if instrument.kind == "histogram":
+            data = sdk.Histogram(self._histograms(instrument, metric.samples, now), cumulative)
+        else:
+            points = [
+                sdk.NumberDataPoint(_attributes(instrument, sample), self._start, now, sample.value)
+                for sample in metric.samples
+            ]
+            data = sdk.Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else sdk.Gauge(points)
+        return sdk.Metric(instrument.name, instrument.about, instrument.unit, data)
+
+    def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[sdk.HistogramDataPoint]:
+        found: defaultdict[tuple[tuple[str, str | int], ...], _Series] = defaultdict(_Series)
+        for sample in samples:
+            found[tuple(_attributes(instrument, sample).items())].add(sample)
+        return [
+            sdk.HistogramDataPoint(
+                dict(attributes),
+                self._start,
+                now,
+                series.cumulative[-1],
+                series.sum,
+                [upper - lower for lower, upper in pairwise(series.cumulative)],
+                instrument.buckets,
+                None,  # type: ignore[arg-type]  # prometheus-client keeps no minimum; the field is optional in OTLP
+                None,  # type: ignore[arg-type]  # nor a maximum
+                series.exemplars,
+            )
+            for attributes, series in found.items()
+        ]
 
     def shutdown(self) -> None:
         """Send the metrics a last time and stop."""
         self._stop.set()
         self._thread.join()
         self._exporter.shutdown()
+
+
+def _attributes(instrument: Instrument, sample: Sample) -> dict[str, str | int]:
+    """Return the labels of a sample by name; empty ones are left out, and HTTP statuses are numbers."""
+    return {
+        name: int(value) if name == STATUS_CODE else value
+        for name, label in zip(instrument.labels, instrument.prometheus_labels, strict=True)
+        if (value := sample.labels[label])
+    }
+
+
+class MonitoredExporter:
+    """Wrap the exporter of a signal to count the batches that fail; other attributes are delegated."""
+
+    def __init__(self, exporter: Any, signal: str) -> None:
+        self.signal = signal
+        self.failures = 0
+        self.is_failing = False
+        self._exporter = exporter
+
+    def export(self, batch: Any, **options: Any) -> Any:
+        """Export a batch, and log a change of state; an exception counts as a failure."""
+        result = None
+        try:
+            result = self._exporter.export(batch, **options)
+        finally:
+            was_failing, self.is_failing = self.is_failing, getattr(result, "name", None) != "SUCCESS"
+            self.failures += self.is_failing
+            if self.is_failing and not was_failing:
+                log.warning("telemetry.not_sent", signal=self.signal)
+            elif was_failing and not self.is_failing:
+                log.info("telemetry.sent_again", signal=self.signal, failures=self.failures)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._exporter, name)
 
 
 class Collector:
@@ -338,7 +302,7 @@ class Collector:
     ) -> None:
         for name in _QUIET:  # they would write to standard error for every batch, bypassing the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self.health = ExportHealth()
+        self.exporters: list[MonitoredExporter] = []
         self.tracer: Tracer = NO_TRACER
         self.events: LogExport | None = None
         self._closing: list[Callable[[], None]] = []
@@ -349,8 +313,8 @@ class Collector:
         if "logs" in settings.otlp_signals:
             self._send_logs(resource, version)
         if "metrics" in settings.otlp_signals and metrics is not None:
-            collect = Converter(metrics.registry, resource, InstrumentationScope(_SCOPE, version))
-            sender = MetricSender(self._exporter("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
+            exporter, scope = self._exporter("metrics", OTLPMetricExporter), InstrumentationScope(_SCOPE, version)
+            sender = MetricSender(exporter, metrics.registry, resource, scope, settings.metrics_interval)
             self._closing.append(sender.shutdown)
 
     def _send_traces(self, resource: Resource, version: str, ratio: float) -> None:
@@ -368,7 +332,18 @@ class Collector:
         self._closing.append(provider.shutdown)
 
     def _exporter(self, signal: str, exporter: Callable[..., Any]) -> Any:
-        return MonitoredExporter(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal, self.health)
+        made = MonitoredExporter(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal)
+        self.exporters.append(made)
+        return made
+
+    def failures(self) -> list[Reading]:
+        """Return the number of batches that were not accepted, by signal."""
+        return [(LOST_TELEMETRY, (each.signal,), each.failures) for each in self.exporters if each.failures]
+
+    def degraded(self) -> str | None:
+        """Return a description of the signals that cannot be sent now."""
+        failing = sorted(each.signal for each in self.exporters if each.is_failing)
+        return f"{', '.join(failing)} cannot be sent" if failing else None
 
     def close(self) -> None:
         """Send the remaining records, for two seconds at most."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 BINS = 10
@@ -18,14 +18,14 @@ class Bin:
 
 
 class Calibration:
-    """Accumulate statements; only sums are kept."""
+    """Accumulate statements, as pairs of probability and truth; only sums are kept."""
 
-    __slots__ = ("_counts", "_stated", "_true")
-
-    def __init__(self) -> None:
+    def __init__(self, pairs: Iterable[tuple[float, int]] = ()) -> None:
         self._counts = [0] * BINS
         self._stated = [0.0] * BINS
         self._true = [0] * BINS
+        for probability, truth in pairs:
+            self.add(probability, truth)
 
     def add(self, probability: float, truth: int) -> None:
         """Add a statement with its probability (0–1), and 1 if it is true, else 0."""
@@ -49,21 +49,3 @@ class Calibration:
     def error(self) -> float | None:
         """The expected calibration error, the mean distance of predicted and true shares; None without statements."""
         return sum(each.n * abs(each.stated - each.true) for each in self.bins) / self.n if self.n else None
-
-
-def calibration(pairs: Iterable[tuple[float, int]]) -> Calibration:
-    """Return the calibration of (probability, truth) pairs."""
-    found = Calibration()
-    for probability, truth in pairs:
-        found.add(probability, truth)
-    return found
-
-
-def reliability(pairs: Sequence[tuple[float, int]]) -> tuple[Bin, ...]:
-    """Return the (probability, truth) pairs by tenths of probability, without empty tenths."""
-    return calibration(pairs).bins
-
-
-def ece(pairs: Sequence[tuple[float, int]]) -> float | None:
-    """Return the expected calibration error over ten equal bins; None without pairs."""
-    return calibration(pairs).error

@@ -1,4 +1,4 @@
-"""HTTP requests and calls of model servers: their spans, their measurements, and their fields in the log."""
+"""Records of HTTP requests and calls of model servers: spans, measurements, and fields of the log."""
 
 from __future__ import annotations
 
@@ -35,19 +35,6 @@ class RequestRecord:
 
     All work for the request belongs to its span, also in tasks and threads that outlive it.
     """
-
-    __slots__ = (
-        "_active",
-        "_entered",
-        "_error",
-        "_metrics",
-        "_route",
-        "_span",
-        "_started",
-        "_status",
-        "log_fields",
-        "method",
-    )  # fmt: skip
 
     def __init__(self, tracer: Tracer, metrics: Metrics | None, method: str, route: str, headers: Headers) -> None:
         self.method = method if method in _METHODS else _UNKNOWN
@@ -130,20 +117,6 @@ class UpstreamCall:
     `operation` and `provider` are terms of the GenAI conventions, `upstream` is the server's name in the settings and
     `body` the request. Tokens are recorded on this span only, so that no backend counts them twice.
     """
-
-    __slots__ = (
-        "_chunk_at",
-        "_ended",
-        "_error",
-        "_kind",
-        "_labels",
-        "_model",
-        "_per_chunk",
-        "_recorder",
-        "_span",
-        "_started",
-        "_streams",
-    )  # fmt: skip
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import httpx
@@ -37,7 +38,17 @@ ORIGIN: ContextVar[str] = ContextVar("groundwire_score_origin", default="")
 """The trace context of the request whose answer a job verifies; empty outside of jobs."""
 
 JSON = dict[str, Any]
-Send = Callable[[httpx.Client, Sequence[JSON]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    report: Report
+    trace_id: str
+    at: str
+
+
+Send = Callable[[httpx.Client, Sequence[_Score]], None]
+"""Posts the scores of some answers; raises httpx.HTTPError if they are not accepted as a whole."""
 
 
 class Scores:
@@ -67,35 +78,25 @@ class Scores:
     def close(self) -> None:
         """Send the remaining scores and stop."""
         for target in self._targets:
-            target.stop()
+            target.stopping.set()
         until = time.monotonic() + _CLOSE_S
         for target in self._targets:
-            target.join(max(0.0, until - time.monotonic()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Score:
-    report: Report
-    trace_id: str
-    at: str
+            target.thread.join(max(0.0, until - time.monotonic()))
 
 
 class Target:
-    """A queue of scores and the thread that sends them, every `interval` seconds.
+    """A queue of scores and the thread that sends them, every `interval` seconds and once more when `stopping`."""
 
-    `write` converts the scores of one answer; `send` posts a batch and raises httpx.HTTPError if it is not accepted.
-    """
-
-    def __init__(self, name: str, write: Callable[[_Score], list[JSON]], send: Send, interval: float) -> None:
+    def __init__(self, name: str, send: Send, interval: float) -> None:
         self.name = name
         self.lost = 0
         self.is_failing = False
-        self._write, self._send, self._interval = write, send, interval
+        self.stopping = threading.Event()
+        self._send, self._interval = send, interval
         self._waiting: deque[_Score] = deque()
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"groundwire-scores-{name}", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name=f"groundwire-scores-{name}", daemon=True)
+        self.thread.start()
 
     def add(self, score: _Score) -> None:
         """Queue the scores of one answer; the oldest are dropped if the queue is full."""
@@ -105,17 +106,9 @@ class Target:
                 self.lost += 1
             self._waiting.append(score)
 
-    def stop(self) -> None:
-        """Let the thread send the remaining scores and end."""
-        self._stop.set()
-
-    def join(self, seconds: float) -> None:
-        """Wait for the thread, for so many seconds at most."""
-        self._thread.join(seconds)
-
     def _run(self) -> None:
         with httpx.Client(timeout=_TIMEOUT_S) as client:
-            while not self._stop.wait(self._interval):
+            while not self.stopping.wait(self._interval):
                 self._flush(client)
             self._flush(client)
 
@@ -123,15 +116,22 @@ class Target:
         """Send batches until the queue is empty or one must be tried again later."""
         while batch := self._take():
             try:
-                self._send(client, [each for score in batch for each in self._write(score)])
+                self._send(client, batch)
             except (httpx.HTTPError, ValueError) as error:
-                self._failed(error)
-                if _is_temporary(error) and not self._stop.is_set():
+                if not self.is_failing:
+                    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
+                    about = {"target": self.name, "error": type(error).__name__, "status": status}
+                    log.warning("telemetry.scores_not_sent", **about)
+                self.is_failing = True
+                if _is_temporary(error) and not self.stopping.is_set():
                     self._put_back(batch)
                     return
-                self._drop(len(batch))
+                with self._lock:
+                    self.lost += len(batch)
             else:
-                self._succeeded()
+                if self.is_failing:
+                    log.info("telemetry.scores_sent_again", target=self.name, lost=self.lost)
+                self.is_failing = False
 
     def _take(self) -> list[_Score]:
         with self._lock:
@@ -140,24 +140,9 @@ class Target:
     def _put_back(self, batch: Sequence[_Score]) -> None:
         with self._lock:
             room = MAX_WAITING - len(self._waiting)
-            kept = batch[len(batch) - room :] if room < len(batch) else batch
+            kept = batch[max(0, len(batch) - room) :]
             self.lost += len(batch) - len(kept)
             self._waiting.extendleft(reversed(kept))
-
-    def _drop(self, count: int) -> None:
-        with self._lock:
-            self.lost += count
-
-    def _failed(self, error: Exception) -> None:
-        if not self.is_failing:
-            self.is_failing = True
-            status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
-            log.warning("telemetry.scores_not_sent", target=self.name, error=type(error).__name__, status=status)
-
-    def _succeeded(self) -> None:
-        if self.is_failing:
-            self.is_failing = False
-            log.info("telemetry.scores_sent_again", target=self.name, lost=self.lost)
 
 
 def _is_temporary(error: Exception) -> bool:
@@ -175,15 +160,13 @@ def build_scores(settings: ScoreSettings, environ: Mapping[str, str]) -> Scores 
         if missing := [name for name in names if not environ.get(name)]:
             raise ConfigError([f"telemetry.scores.langfuse_url: the variable {name} is not set" for name in missing])
         public, secret = (environ[name] for name in names)
-        send = LangfuseSender(settings.langfuse_url, httpx.BasicAuth(public, secret))
-        targets.append(Target("langfuse", langfuse_scores, send, settings.interval))
+        send: Send = LangfuseSender(settings.langfuse_url, httpx.BasicAuth(public, secret))
+        targets.append(Target("langfuse", send, settings.interval))
     if settings.phoenix_url is not None:
-        send_annotations = phoenix_sender(settings.phoenix_url, environ.get(settings.phoenix_key_env, ""))
-        targets.append(Target("phoenix", phoenix_annotations, send_annotations, settings.interval))
+        key = environ.get(settings.phoenix_key_env, "")
+        send = partial(_send_annotations, f"{settings.phoenix_url.rstrip('/')}/v1/trace_annotations", key)
+        targets.append(Target("phoenix", send, settings.interval))
     return Scores(targets) if targets else None
-
-
-# --- Langfuse ---------------------------------------------------------------------------------------------------------
 
 
 class LangfuseSender:
@@ -193,24 +176,22 @@ class LangfuseSender:
         self._url, self._auth = f"{url.rstrip('/')}/api/public/scores", auth
         self._takes_lists = True
 
-    def __call__(self, client: httpx.Client, batch: Sequence[JSON]) -> None:
-        """Post a batch. Raises httpx.HTTPError if it is not accepted as a whole."""
+    def __call__(self, client: httpx.Client, batch: Sequence[_Score]) -> None:
+        """Post the verdicts and scores of some answers. Raises httpx.HTTPError if they are not accepted as a whole."""
+        scores = [each for score in batch for each in _langfuse_scores(score)]
         if self._takes_lists:
-            response = self._post(client, list(batch))
+            response = client.post(self._url, json=scores, auth=self._auth)
             if response.status_code != httpx.codes.BAD_REQUEST:
                 response.raise_for_status()
                 if response.status_code == httpx.codes.MULTI_STATUS:  # some were rejected
                     raise httpx.HTTPStatusError("rejected", request=response.request, response=response)
                 return
-        for each in batch:
-            self._post(client, each).raise_for_status()
+        for each in scores:
+            client.post(self._url, json=each, auth=self._auth).raise_for_status()
             self._takes_lists = False
 
-    def _post(self, client: httpx.Client, body: Any) -> httpx.Response:
-        return client.post(self._url, json=body, auth=self._auth)
 
-
-def langfuse_scores(score: _Score) -> list[JSON]:
+def _langfuse_scores(score: _Score) -> list[JSON]:
     """Return the verdict of an answer, and its score if it has one."""
     report = score.report
     about: JSON = {
@@ -228,31 +209,21 @@ def langfuse_scores(score: _Score) -> list[JSON]:
     return found
 
 
-# --- Phoenix ----------------------------------------------------------------------------------------------------------
-
-
-def phoenix_sender(url: str, key: str) -> Send:
-    """Return a function that posts annotations to `/v1/trace_annotations`, where they wait for their traces."""
-    url = f"{url.rstrip('/')}/v1/trace_annotations"
+def _send_annotations(url: str, key: str, client: httpx.Client, batch: Sequence[_Score]) -> None:
+    """Post annotations to Phoenix, where they wait for their traces; repeated with one identifier, they are updated."""
+    annotations = []
+    for score in batch:
+        report = score.report
+        result = {"label": report.verdict, "score": report.score, "explanation": ", ".join(report.flags) or None}
+        annotations.append(
+            {
+                "name": _NAME,
+                "annotator_kind": "CODE",
+                "trace_id": score.trace_id,
+                "identifier": report.id,
+                "result": {name: value for name, value in result.items() if value is not None},
+                "metadata": {"status": report.status},
+            }
+        )
     headers = {"authorization": f"Bearer {key}"} if key else {}
-
-    def send(client: httpx.Client, batch: Sequence[JSON]) -> None:
-        client.post(url, json={"data": list(batch)}, headers=headers).raise_for_status()
-
-    return send
-
-
-def phoenix_annotations(score: _Score) -> list[JSON]:
-    """Return the annotation of an answer's trace; repeated with the same identifier, it is updated."""
-    report = score.report
-    result = {"label": report.verdict, "score": report.score, "explanation": ", ".join(report.flags) or None}
-    return [
-        {
-            "name": _NAME,
-            "annotator_kind": "CODE",
-            "trace_id": score.trace_id,
-            "identifier": report.id,
-            "result": {name: value for name, value in result.items() if value is not None},
-            "metadata": {"status": report.status},
-        }
-    ]
+    client.post(url, json={"data": annotations}, headers=headers).raise_for_status()

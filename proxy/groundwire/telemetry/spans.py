@@ -82,7 +82,8 @@ class Tracer:
 
     def start_root(self, name: str, kind: Kind, attributes: Mapping[str, Any], headers: Headers = ()) -> Span:
         """Start a span that continues the trace of these headers, or a new trace."""
-        return Span(caller_traceparent(headers) or CURRENT.get().traceparent)
+        found = (header(headers, b"traceparent") or b"").decode("latin-1").strip()
+        return Span(found if _TRACEPARENT.fullmatch(found) else CURRENT.get().traceparent)
 
 
 NO_TRACER = Tracer()
@@ -100,9 +101,3 @@ def active(span: Span) -> Iterator[Span]:
     finally:
         span.end()
         span.deactivate(token)
-
-
-def caller_traceparent(headers: Headers) -> str:
-    """Return the W3C trace context in request headers, empty if there is none or it is not valid."""
-    found = (header(headers, b"traceparent") or b"").decode("latin-1").strip()
-    return found if _TRACEPARENT.fullmatch(found) else ""

@@ -24,7 +24,7 @@ from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.instruments import LOST_TELEMETRY, SCORES_LOST
+from groundwire.telemetry.instruments import SCORES_LOST
 from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
 from groundwire.telemetry.scores import ORIGIN, Scores, build_scores
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
@@ -69,7 +69,7 @@ class Telemetry(Recorder):
 
     def degraded(self) -> str | None:
         """Return a description of a failure of export; None if there is none."""
-        collector = self.collector.health.degraded() if self.collector else None
+        collector = self.collector.degraded() if self.collector else None
         scores = self.scores.degraded() if self.scores else None
         return "; ".join(filter(None, (collector, scores))) or None
 
@@ -266,11 +266,8 @@ def _collector(
         log.warning("telemetry.not_installed", install=INSTALL)
         return None
     collector = Collector(settings, ours, environ, metrics)
-    failures = collector.health.failures
     if metrics is not None:
-        metrics.readers.append(
-            lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())]
-        )
+        metrics.readers.append(collector.failures)
     return collector
 
 

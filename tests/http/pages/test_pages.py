@@ -15,7 +15,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Consistency, Contradiction, Utf16
 from groundwire.storage.history.exchange import Content, PromptMessage, Usage
 from groundwire.storage.history.reviews import Wanted
-from groundwire.telemetry.reliability import ece
+from groundwire.telemetry.reliability import Calibration
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -469,7 +469,7 @@ def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path)
         assert f"<dt>Risk</dt><dd>{100 * (risk.summary.risk or 0):.0f} %</dd>" in page
         assert "Consistency with earlier answers" in page
         found = [(each.score or 0.0, int(at > 0)) for at, each in enumerate(findings)]
-        assert f"<dt>Calibration error</dt><dd>{100 * (ece(found) or 0):.0f} %</dd>" in page
+        assert f"<dt>Calibration error</dt><dd>{100 * (Calibration(found).error or 0):.0f} %</dd>" in page
         assert f"{len(found)} reviewed claims; expected calibration error" in page
 
     told = exchange("gw-1")

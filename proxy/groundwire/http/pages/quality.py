@@ -12,7 +12,7 @@ from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline, told
 from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
 from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
-from groundwire.telemetry.reliability import Calibration, calibration
+from groundwire.telemetry.reliability import Calibration
 
 RANGES = (1, 7, 30, 90)
 BEFORE = "before"
@@ -157,7 +157,7 @@ async def quality_view(desk: AuditedHistory, days: int, model: str | None, again
     models, flags, by_flag, answers = await _tables(desk, shown)
     precision = await desk.precision(shown.since)
     decisions = await _decided(desk)
-    calibrated = calibration((each.score, int(not each.is_wrong)) for each in decisions)
+    calibrated = Calibration((each.score, int(not each.is_wrong)) for each in decisions)
     return QualityView(
         days,
         model,
