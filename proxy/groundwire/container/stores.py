@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from groundwire.config.stores import Cache as CacheSettings
-from groundwire.config.stores import Facts, Store
+from groundwire.config.settings import Cache as CacheSettings
+from groundwire.config.settings import Facts, Store
 from groundwire.domain import Estimate, Judgement, Probability
 from groundwire.errors import ConfigError
 from groundwire.gateway.models import estimate_cache

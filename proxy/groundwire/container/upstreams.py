@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from groundwire.config import Settings
 from groundwire.config import Upstream as UpstreamSettings
-from groundwire.config.server import Retries as RetrySettings
+from groundwire.config.settings import Retries as RetrySettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.telemetry import Telemetry
