@@ -70,12 +70,8 @@ def build_history(store: Store) -> History | None:
         return None
     from groundwire.storage.history.database import Database
     from groundwire.storage.history.history import History
-    from groundwire.storage.history.retention import Keep
-    from groundwire.storage.history.writer import WriterSettings
 
-    writing = WriterSettings(store.content, store.interval, store.batch, store.queue, store.queue_size)
-    keep = Keep(store.keep, store.keep_count, store.keep_audit)
-    return History(Database(store.url, store.database_schema), writing, keep)
+    return History(Database(store.url, store.database_schema), store)
 
 
 def build_facts(facts: Facts) -> FactsDatabase | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, make_url, text
+from sqlalchemy import Connection, Engine, Executable, RowMapping, Select, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -77,6 +77,17 @@ class Database:
                 yield connection
         except (SQLAlchemyError, OSError, TimeoutError) as error:
             raise unavailable(error) from error
+
+    async def fetch(self, query: Executable) -> Sequence[RowMapping]:
+        """Return all rows of a query. Raises StoreUnavailable as `reading` does."""
+        async with self.reading() as connection:
+            rows: Sequence[RowMapping] = (await connection.execute(query)).mappings().all()
+            return rows
+
+    async def page(self, query: Select[Any], limit: int, key: str) -> tuple[Sequence[RowMapping], int | None]:
+        """Return the first `limit` rows of a query, and the column `key` of the last one if others follow it."""
+        rows = await self.fetch(query.limit(limit + 1))
+        return rows[:limit], rows[limit - 1][key] if len(rows) > limit else None
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:

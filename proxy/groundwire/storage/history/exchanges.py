@@ -43,14 +43,32 @@ class Exchanges:
         With `tenant`, only one that belongs to the tenant.
         """
         wanted = _LISTED.add_columns(CONTENTS.c.packed).where(EXCHANGES.c.id == id_, *_of(tenant))
-        async with self._database.reading() as connection:
-            row = (await connection.execute(wanted)).mappings().first()
-        return stored_of(row) if row else None
+        rows = await self._database.fetch(wanted)
+        return stored_of(rows[0]) if rows else None
 
     async def page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Summary]:
         """Return the exchanges of a query in its order; `after` is that of the preceding page."""
-        rows, next_ = await self._rows(query, after, limit)
-        return Page(tuple(summary_of(row) for row in rows), next_)
+        matching = self._matching(query)
+        if matching is None:
+            return Page()
+        wanted, order = matching
+        wanted = wanted.where(*_of(query.tenant), *_reviewed(query))
+        if query.by_risk:
+            wanted = wanted.where(EXCHANGES.c.risk.is_not(None), *answered_between(query.since, query.until))
+            if after is not None:  # less risk than the one numbered `after`, or as much and older
+                risk = select(EXCHANGES.c.risk).where(EXCHANGES.c.seq == after).correlate(None).scalar_subquery()
+                wanted = wanted.where(tuple_(EXCHANGES.c.risk, EXCHANGES.c.seq) < tuple_(risk, literal(after)))
+            wanted = wanted.order_by(EXCHANGES.c.risk.desc(), EXCHANGES.c.seq.desc())
+        else:
+            if query.until is not None and order is EXCHANGES.c.seq:
+                wanted = wanted.where(order.in_(_of_time(query, after, limit + 1)))
+            else:
+                wanted = wanted.where(*answered_between(query.since, query.until))
+            if after is not None:
+                wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter starts a merge
+            wanted = wanted.order_by(order.desc())
+        rows, next_ = await self._database.page(wanted, limit, "seq")
+        return Page(tuple(map(summary_of, rows)), next_)
 
     async def earlier(self, subject: str, tenant: str | None, limit: int) -> tuple[EarlierAnswer, ...]:
         """Return the newest answers about a subject, of a tenant or of all; none where their texts are not stored."""
@@ -84,31 +102,6 @@ class Exchanges:
                     break
         return tuple(sorted(found.values(), key=lambda each: (-each.similarity, -each.exchange.seq))[:limit])
 
-    async def _rows(self, query: Query, after: int | None, limit: int) -> tuple[list[Any], int | None]:
-        """Return up to `limit` rows, and the `after` of the next page."""
-        matching = self._matching(query)
-        if matching is None:
-            return [], None
-        wanted, order = matching
-        wanted = wanted.where(*_of(query.tenant), *_reviewed(query))
-        if query.by_risk:
-            wanted = wanted.where(EXCHANGES.c.risk.is_not(None), *answered_between(query.since, query.until))
-            return await self._read(wanted.where(*_below(after)), EXCHANGES.c.risk, limit)
-        if query.until is not None and order is EXCHANGES.c.seq:
-            wanted = wanted.where(order.in_(_of_time(query, after, limit + 1)))
-        else:
-            wanted = wanted.where(*answered_between(query.since, query.until))
-        if after is not None:
-            wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter starts a merge
-        return await self._read(wanted, order, limit)
-
-    async def _read(self, wanted: Select[Any], order: Any, limit: int) -> tuple[list[Any], int | None]:
-        orders = (order.desc(), EXCHANGES.c.seq.desc()) if order is EXCHANGES.c.risk else (order.desc(),)
-        async with self._database.reading() as connection:
-            found = await connection.execute(wanted.order_by(*orders).limit(limit + 1))
-            rows = list(found.mappings())
-        return rows[:limit], rows[limit - 1]["seq"] if len(rows) > limit else None
-
     def _matching(self, query: Query) -> tuple[Select[Any], Any] | None:
         """Return the statement for a query and the column to order by; None when nothing can match."""
         given = _given(query)
@@ -118,7 +111,7 @@ class Exchanges:
         if query.flag is not None:
             flagged = _LISTED.join(EXCHANGE_FLAGS, EXCHANGE_FLAGS.c.seq == EXCHANGES.c.seq)
             return flagged.where(EXCHANGE_FLAGS.c.flag == query.flag), EXCHANGE_FLAGS.c.seq
-        return _LISTED.where(*_named(query)), EXCHANGES.c.seq
+        return _LISTED.where(*(EXCHANGES.c[name] == value for name, value in given.items())), EXCHANGES.c.seq
 
     def _found_by(self, search: Search) -> tuple[Select[Any], Any]:
         """Return the statement for a search in the index of words."""
@@ -135,10 +128,6 @@ def _given(query: Query) -> dict[str, str]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _named(query: Query) -> list[ColumnElement[bool]]:
-    return [EXCHANGES.c[name] == value for name, value in _given(query).items()]
-
-
 def _of(tenant: str | None) -> list[ColumnElement[bool]]:
     """Return the condition that an exchange belongs to a tenant; none for None."""
     return [] if tenant is None else [EXCHANGES.c.tenant == tenant]
@@ -146,10 +135,7 @@ def _of(tenant: str | None) -> list[ColumnElement[bool]]:
 
 def _reviewed(query: Query) -> list[ColumnElement[bool]]:
     """Return the conditions on the verdict of an exchange, and on its findings."""
-    findings = {
-        "open": FINDINGS.c.decision.is_(None),
-        "decided": FINDINGS.c.decision.is_not(None),
-    }
+    findings = {"open": FINDINGS.c.decision.is_(None), "decided": FINDINGS.c.decision.is_not(None)}
     found = [EXCHANGES.c.verdict == query.verdict] if query.verdict is not None else []
     if query.verifier is not None:
         flagged = FINDINGS.c.verifier == query.verifier, FINDINGS.c.flags != ""
@@ -159,22 +145,13 @@ def _reviewed(query: Query) -> list[ColumnElement[bool]]:
     return found
 
 
-def _below(after: int | None) -> list[ColumnElement[bool]]:
-    """Return the condition that an exchange has less risk than the one numbered `after`, or as much and is older."""
-    if after is None:
-        return []
-    risk = select(EXCHANGES.c.risk).where(EXCHANGES.c.seq == after).correlate(None).scalar_subquery()
-    return [tuple_(EXCHANGES.c.risk, EXCHANGES.c.seq) < tuple_(risk, literal(after))]
-
-
 def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
     """Return the numbers of exchanges before a time, looked up by time: scanning back to it may take long.
 
     The order is one that no index has, which keeps databases from scanning back all the same.
     """
-    found = select(EXCHANGES.c.seq).where(
-        *_named(query), *_of(query.tenant), *_reviewed(query), *answered_between(query.since, query.until)
-    )
+    found = select(EXCHANGES.c.seq).where(*(EXCHANGES.c[name] == value for name, value in _given(query).items()))
+    found = found.where(*_of(query.tenant), *_reviewed(query), *answered_between(query.since, query.until))
     if after is not None:
         found = found.where(EXCHANGES.c.seq < after)
     return found.order_by((EXCHANGES.c.seq + 0).desc()).limit(limit)
