@@ -47,6 +47,7 @@ class Database:
         parsed = make_url(url)
         kind = parsed.get_backend_name()
         self.is_sqlite = kind == "sqlite"
+        self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert  # both support `ON CONFLICT`
         self._schema = schema
         connect: dict[str, Any] = {}
         if not self.is_sqlite:
@@ -72,11 +73,8 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection for queries. Raises StoreUnavailable when the database fails or takes too long."""
-        try:
-            async with asyncio.timeout(_READ_S), self._engine.connect() as connection:
-                yield connection
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
-            raise unavailable(error) from error
+        async with _converted_errors(), asyncio.timeout(_READ_S), self._engine.connect() as connection:
+            yield connection
 
     async def fetch(self, query: Executable) -> Sequence[RowMapping]:
         """Return all rows of a query. Raises StoreUnavailable as `reading` does."""
@@ -92,11 +90,8 @@ class Database:
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:
         """Open an atomic transaction. Raises StoreUnavailable as `reading` does."""
-        try:
-            async with asyncio.timeout(_READ_S), self.writing() as connection:
-                yield connection
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
-            raise unavailable(error) from error
+        async with _converted_errors(), asyncio.timeout(_READ_S), self.writing() as connection:
+            yield connection
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -113,14 +108,12 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        try:
+        async with _converted_errors():
             async with self.writing() as connection:
                 await connection.exec_driver_sql("INSERT INTO words (words) VALUES ('optimize')")
             async with self._engine.connect() as connection:
                 await connection.execution_options(has_no_transaction=True)
                 await connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (SQLAlchemyError, OSError) as error:
-            raise unavailable(error) from error
 
     async def migrate(self) -> None:
         """Create the tables, or bring them up to date. Replicas may do this concurrently."""
@@ -137,18 +130,17 @@ class Database:
             await asyncio.sleep(_LAST_WORDS_S)
 
 
-def inserting(database: Database) -> Any:
-    """Return the insert construct that supports `ON CONFLICT` in this database."""
-    return sqlite.insert if database.is_sqlite else postgresql.insert
-
-
-def unavailable(error: BaseException) -> StoreUnavailable:
-    """Return the error for callers; the operator's text names the kind of failure, without content."""
-    cause = getattr(error, "orig", None) or error
-    return StoreUnavailable(
-        "What was stored cannot be reached just now. Please try again.",
-        operator=f"the database failed ({type(error).__name__}: {type(cause).__name__})",
-    )
+@asynccontextmanager
+async def _converted_errors() -> AsyncIterator[None]:
+    """Raise StoreUnavailable for failures; the operator's text names the kind, without content."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError, TimeoutError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise StoreUnavailable(
+            "What was stored cannot be reached just now. Please try again.",
+            operator=f"the database failed ({type(error).__name__}: {type(cause).__name__})",
+        ) from error
 
 
 def is_outage(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Citation, restored
 from groundwire.errors import ReviewConflict
 from groundwire.features.advice import wilson_interval
-from groundwire.storage.history.database import Database, inserting
+from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Page, Stored
 from groundwire.storage.history.rows import claim_row, flags_of
 from groundwire.storage.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
@@ -240,7 +240,7 @@ class Reviews:
             return None
         of_claim = FINDINGS.c.seq == row["seq"], FINDINGS.c.choice == choice, FINDINGS.c.claim == claim
         wanted = select(FINDINGS.c.id).where(*of_claim).order_by(FINDINGS.c.id.desc()).limit(1)
-        add = inserting(self._database)(FINDINGS).on_conflict_do_nothing(index_elements=["seq", "place"])
+        add = self._database.insert(FINDINGS).on_conflict_do_nothing(index_elements=["seq", "place"])
         async with self._database.changing() as connection:
             id_ = (await connection.execute(wanted)).scalar()
             if id_ is None:

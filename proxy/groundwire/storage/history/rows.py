@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import Any
 
 from groundwire.dialects.jsonbytes import dumps, loads
@@ -15,7 +15,6 @@ from groundwire.domain import Choice, Citation, Judgement, Source, restored
 from groundwire.report import Contradiction, Report
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
-from groundwire.storage.history.search import keys_of
 from groundwire.storage.history.tables import LABELS
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL rejects NUL, and every database lone surrogates
@@ -100,6 +99,17 @@ def rows_of(entry: Entry, content: Content) -> Rows:
     }
     whose = {name: exchange[name] for name in ("model", "subject")}
     return Rows(exchange, contents, report.flags, tuple(whose | row for row in _findings(report, keeps)))
+
+
+def keys_of(exchange: Mapping[str, Any], flags: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of an exchange, from its row and its flags."""
+    named = [(name, exchange[name]) for name in ("subject", "session", "model") if exchange[name]]
+    return tuple(key(name, value) for name, value in (*named, *(("flag", flag) for flag in flags)))
+
+
+def key(name: str, value: str) -> str:
+    """Return the key of a subject, session, model or flag: a word that is unlikely to occur in texts."""
+    return "k" + blake2b(f"{name}={value}".encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
 
 
 def summary_of(row: Mapping[Any, Any]) -> Summary:

@@ -20,10 +20,10 @@ from sqlalchemy import bindparam, delete, func, insert, literal_column, select, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from groundwire.config.settings import Store
-from groundwire.storage.history.database import Database, inserting, is_outage
+from groundwire.storage.history.database import Database, is_outage
 from groundwire.storage.history.exchange import Entry
+from groundwire.storage.history.exchanges import SIMPLE, indexed_words
 from groundwire.storage.history.rows import Row, Rows, flags_of, rows_of
-from groundwire.storage.history.search import SIMPLE, indexed_words
 from groundwire.storage.history.tables import (
     CONTENTS,
     COUNTERS,
@@ -288,14 +288,13 @@ async def _insert_parts(connection: AsyncConnection, numbered: Sequence[tuple[in
 
 async def _insert_findings(connection: AsyncConnection, findings: Sequence[Row], database: Database) -> None:
     """Insert findings with their flags, except where a finding with a decision has their place."""
-    add = inserting(database)
     places = FINDINGS.c.seq, FINDINGS.c.place
-    await connection.execute(add(FINDINGS).on_conflict_do_nothing(index_elements=places), findings)
+    await connection.execute(database.insert(FINDINGS).on_conflict_do_nothing(index_elements=places), findings)
     numbers = {row["seq"] for row in findings}
     stored = await connection.execute(select(FINDINGS.c.id, FINDINGS.c.flags).where(FINDINGS.c.seq.in_(numbers)))
     flags = [{"finding": id_, "flag": flag} for id_, joined in stored for flag in flags_of(joined)]
     if flags:
-        await connection.execute(add(FINDING_FLAGS).on_conflict_do_nothing(), flags)
+        await connection.execute(database.insert(FINDING_FLAGS).on_conflict_do_nothing(), flags)
 
 
 async def _index_words(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]]) -> None:
@@ -330,6 +329,6 @@ async def add_to_rollups(
         if any(change.values())
     ]
     if rows:
-        add = inserting(database)(ROLLUPS)
+        add = database.insert(ROLLUPS)
         summed = {counter: ROLLUPS.c[counter] + add.excluded[counter] for counter in COUNTERS}
         await connection.execute(add.on_conflict_do_update(index_elements=list(KEY), set_=summed), rows)
