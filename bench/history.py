@@ -33,10 +33,10 @@ from groundwire.report import ChoiceReport, Confidence, Coverage, Report
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Entry, Query
 from groundwire.storage.history.exchanges import Exchanges
-from groundwire.storage.history.recording import record
 from groundwire.storage.history.reviews import Reviews, Wanted
 from groundwire.storage.history.rows import Rows, rows_of
 from groundwire.storage.history.trends import Trends
+from groundwire.storage.history.writer import record
 
 POSTGRES = "postgresql://127.0.0.1:5432/test"
 SCHEMA = "groundwire_bench"

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from groundwire.cli import app
 from groundwire.config import Settings, values
-from groundwire.config.server import Upstream
+from groundwire.config.settings import Upstream
 
 ROOT = Path(__file__).parent.parent
 

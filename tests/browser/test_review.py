@@ -15,13 +15,12 @@ from browser.conftest import KEY, Place, sign_in
 from servers.review_site import ANSWER, exchange
 
 from groundwire.config import Settings
+from groundwire.config.settings import Store
 from groundwire.demo.show import serving
 from groundwire.http.app import build_app
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.history import History
-from groundwire.storage.history.retention import Keep
 from groundwire.storage.history.reviews import Wanted
-from groundwire.storage.history.writer import WriterSettings
 
 CLAIM = "The ticket has low priority."
 
@@ -202,7 +201,7 @@ async def a_month(file: Path) -> None:
     dice = random.Random(7)
     database = Database(f"sqlite:///{file}")
     await database.migrate()
-    history = History(database, WriterSettings(interval=0.0), Keep())
+    history = History(database, Store(interval=0.0))
     history.start()
     now = time.time()
     answers = [

@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from groundwire.config import Admin, Telemetry
+from groundwire.config.settings import Store
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evidence.index import Context
@@ -30,8 +31,6 @@ from groundwire.pipeline import verify
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Content, Entry
 from groundwire.storage.history.history import History
-from groundwire.storage.history.retention import Keep
-from groundwire.storage.history.writer import WriterSettings
 from groundwire.storage.memory import Reports
 from groundwire.telemetry import build_telemetry
 
@@ -115,7 +114,7 @@ async def site(
     """A site over a new SQLite file that holds these exchanges."""
     database = Database(f"sqlite:///{folder}/history.db")
     await database.migrate()
-    history = History(database, WriterSettings(content, interval=0.0), Keep())
+    history = History(database, Store(content=content, interval=0.0))
     history.start()
     try:
         for entry in entries:

@@ -7,14 +7,18 @@ repeated: after the death of a worker by Dask, after the death of the command by
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, islice
-from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
 
-from groundwire.bulk.files import FORMATS, json_line, parse_record, parse_rows, write_parquet
+from groundwire.bulk.files import FORMATS, json_line, parse_record, parse_rows, renamed, write_parquet
 from groundwire.bulk.run import (
     Job,
     Options,
@@ -28,10 +32,10 @@ from groundwire.bulk.run import (
     verify_rows,
     write_page,
 )
-from groundwire.bulk.stores import File, Store, find_store, list_files, written
-from groundwire.bulk.summary import Summary
+from groundwire.bulk.summary import Summary, summarise
 from groundwire.config import Settings
 from groundwire.errors import GroundwireError
+from groundwire.extras import require_extras
 
 STATE = "groundwire-batch.json"
 """The file in the output folder with the inputs of the batch."""
@@ -40,10 +44,19 @@ _PACKED = (".gz", ".bz2", ".zst", ".lz4")  # pyarrow unpacks them
 _RETRIES = 2  # of a file that could not be read or written
 
 
-class Partition(NamedTuple):
-    """A file of rows, and the file of its results."""
+class Store(NamedTuple):
+    """A file system of pyarrow, and a path in it."""
 
-    source: File
+    files: Any
+    path: str
+
+
+class Partition(NamedTuple):
+    """A file of rows with its name and the time of its last change (ns since 1970), and the file of its results."""
+
+    source: Store
+    name: str
+    modified_ns: int
     target: Store
 
 
@@ -81,13 +94,19 @@ def run_cluster(options: Options, settings: Settings) -> Summary:
 
 def _partitions(place: str, target: Store) -> tuple[Store, list[Partition]]:
     root, found = list_files(place)
-    inputs = [file for file in found if _suffix(file.name) in FORMATS and not target.contains(file.store)]
-    if not inputs:
+    partitions = []
+    for info in found:
+        name = info.path[len(root.path) + 1 :]
+        is_output = root.files == target.files and info.path.startswith(f"{target.path}/")
+        if _suffix(name) in FORMATS and not is_output:
+            output = Store(target.files, f"{target.path}/{_output(name)}")
+            partitions.append(Partition(Store(root.files, info.path), name, info.mtime_ns, output))
+    if not partitions:
         raise GroundwireError(f"{root.path}: no file matches; the format must be one of {', '.join(FORMATS)}")
-    outputs = Counter(map(_output, (file.name for file in inputs)))
+    outputs = Counter(_output(each.name) for each in partitions)
     if doubled := [name for name, number in outputs.items() if number > 1]:
         raise GroundwireError(f"{root.path}: several files have the output {doubled[0]}")
-    return root, [Partition(file, Store(target.files, f"{target.path}/{_output(file.name)}")) for file in inputs]
+    return root, partitions
 
 
 def _unpacked(name: str) -> PurePosixPath:
@@ -116,17 +135,16 @@ def _begin(target: Store, inputs: Mapping[str, Any], partitions: list[Partition]
     if overwrite:
         for path in results:
             target.files.delete_file(path)
-    elif (results or state.path in there) and _state(state, there) != inputs:
-        raise GroundwireError(f"{target.path} was made from other input, columns or settings; --overwrite starts anew")
+    else:
+        earlier = None
+        if state.path in there:
+            with target.files.open_input_stream(state.path) as file:
+                earlier = json.load(file)
+        if (results or state.path in there) and earlier != inputs:
+            reason = "was made from other input, columns or settings; --overwrite starts anew"
+            raise GroundwireError(f"{target.path} {reason}")
     with written(state) as file:
         file.write(json.dumps(inputs).encode())
-
-
-def _state(state: Store, there: set[str]) -> Any:
-    if state.path not in there:
-        return None
-    with state.files.open_input_stream(state.path) as file:
-        return json.load(file)
 
 
 def _run(partitions: list[Partition], task: Task, workers: int) -> Iterator[Summary]:
@@ -157,32 +175,27 @@ def _counted(partition: Partition, call: Callable[[], Summary]) -> Summary:
     except GroundwireError:
         raise
     except Exception as error:  # noqa: BLE001 - pyarrow and csv raise many kinds
-        return Summary(errors=Counter({f"{partition.source.name}: {error}": 1}))
+        return Summary(errors=Counter({f"{partition.name}: {error}": 1}))
 
 
 def verify_partition(partition: Partition, task: Task) -> Summary:
-    """Verify the rows of a file, if their results are not there yet, and return the figures of the results."""
+    """Verify the rows of a file and return the figures of the results.
+
+    Nothing is verified if there are results that are not older than their input, to the second as object stores count.
+    """
+    from pyarrow.fs import FileType
+
+    info = partition.target.files.get_file_info(partition.target.path)
+    if info.type == FileType.File and info.mtime_ns // 10**9 >= partition.modified_ns // 10**9:
+        return summarise(_read_results(partition.target))
     summary = Summary()
-    if _is_done(partition):
-        for result in _read_results(partition.target):
-            summary.add(result)
-        return summary
-    results = summary.count(_verified(islice(_read_rows(partition.source.store), task.limit), task))
+    results = summary.count(_verified(islice(_read_rows(partition.source), task.limit), task))
     with written(partition.target) as file:
         if partition.target.path.endswith(".parquet"):
             write_parquet(results, file)
         else:
             file.writelines(json_line(each).encode() for each in results)
     return summary
-
-
-def _is_done(partition: Partition) -> bool:
-    """Return whether there are results that are not older than their input, to the second as object stores count."""
-    from pyarrow.fs import FileType
-
-    info = partition.target.files.get_file_info(partition.target.path)
-    is_newer = info.type == FileType.File and info.mtime_ns // 10**9 >= partition.source.modified // 10**9
-    return bool(is_newer)
 
 
 def _verified(rows: Iterator[Row], task: Task) -> Iterator[dict[str, Any]]:
@@ -204,3 +217,52 @@ def _read_results(store: Store) -> Iterator[Mapping[str, Any]]:
         if isinstance(row, str):
             raise ValueError(f"{store.path}: {row}")
         yield parse_record(row) if store.path.endswith(".parquet") else row
+
+
+def find_store(place: str) -> Store:
+    """Return the store of a path or URL: `s3://`, `gs://`, `file://`. Raises GroundwireError for other URLs."""
+    require_extras(("--engine dask", "cluster"))
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if "://" not in place:
+        return Store(LocalFileSystem(), Path(place).resolve().as_posix())
+    try:
+        files, path = FileSystem.from_uri(place)
+    except (ValueError, NotImplementedError) as error:
+        raise GroundwireError(f"{place.partition('://')[0]}:// cannot be read: {error}") from error
+    return Store(files, path.rstrip("/"))
+
+
+def list_files(place: str) -> tuple[Store, list[Any]]:
+    """Return the files of a folder with all below it, of a pattern with `*`, or the one that is named; sorted by path.
+
+    The store is the folder of the files. In a pattern, `*` matches `/` too.
+    """
+    from pyarrow.fs import FileSelector, FileType
+
+    store = find_store(place)
+    start, star, _ = store.path.partition("*")
+    info = store.files.get_file_info(store.path)
+    is_file = info.type == FileType.File
+    folder = start.rpartition("/")[0] if star or is_file else store.path
+    found = [info] if is_file else store.files.get_file_info(FileSelector(folder, recursive=True))
+    files = [each for each in found if each.type == FileType.File and (not star or fnmatchcase(each.path, store.path))]
+    return Store(store.files, folder), sorted(files, key=lambda file: file.path)
+
+
+@contextmanager
+def written(store: Store) -> Iterator[IO[bytes]]:
+    """Yield a file that appears in the store, in place of an earlier one, when the block is left without an error.
+
+    In a folder, of this machine or mounted, it is renamed. In an object store it is uploaded from a temporary file, as
+    an upload is not visible before its end.
+    """
+    if store.files.type_name == "local":
+        with renamed(Path(store.path)) as file:
+            yield file
+        return
+    with TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        with store.files.open_output_stream(store.path, compression=None) as upload:
+            shutil.copyfileobj(file, upload)

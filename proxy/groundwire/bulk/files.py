@@ -8,16 +8,20 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 from groundwire.errors import GroundwireError
 from groundwire.extras import require_extras
 
 FORMATS = (".jsonl", ".csv", ".parquet")
 _BATCH = 256  # rows of a Parquet file that are read at once
+_GROUP = 10_000  # rows of a group in a Parquet file that is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,17 @@ def parse_rows(stream: IO[bytes], suffix: str, name: str) -> Iterator[Mapping[st
     """Yield the rows in a stream of a format, as `read_rows` does; a Parquet file must be seekable."""
     match suffix:
         case ".jsonl":
-            return _json_lines(stream)
+            for line in io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n"):
+                if line.strip():
+                    yield _object(line)
         case ".csv":
-            return _csv(stream)
+            csv.field_size_limit(sys.maxsize)
+            yield from csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
         case ".parquet":
-            return _parquet(stream)
-    raise GroundwireError(f"{name}: the format must be one of {', '.join(FORMATS)}")
-
-
-def _json_lines(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
-    for line in io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n"):
-        if line.strip():
-            yield _object(line)
+            for batch in pyarrow_parquet().ParquetFile(stream).iter_batches(batch_size=_BATCH):
+                yield from batch.to_pylist()
+        case _:
+            raise GroundwireError(f"{name}: the format must be one of {', '.join(FORMATS)}")
 
 
 def _object(line: str) -> Mapping[str, Any] | str:
@@ -64,16 +67,6 @@ def _object(line: str) -> Mapping[str, Any] | str:
     except (ValueError, RecursionError):
         return "the line is not valid JSON"
     return row if isinstance(row, dict) else "the line is not a JSON object"
-
-
-def _csv(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
-    csv.field_size_limit(sys.maxsize)
-    yield from csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
-
-
-def _parquet(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
-    for batch in pyarrow_parquet().ParquetFile(stream).iter_batches(batch_size=_BATCH):
-        yield from batch.to_pylist()
 
 
 def pyarrow_parquet() -> Any:
@@ -140,9 +133,6 @@ def _value(row: Mapping[str, Any], column: str) -> Any:
     return value
 
 
-_GROUP = 10_000  # rows of a group in a Parquet file
-
-
 class Journal:
     """Lines of results that survive a killed process: complete lines count, a torn last one is removed.
 
@@ -195,6 +185,21 @@ class Journal:
         """Remove the lines and the state, once they were converted to another format."""
         self.path.unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
+
+
+@contextmanager
+def renamed(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that gets its name, in place of an earlier one, when the block is left without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{escape(path.name)}.*.partial"):  # of a killed process
+        left.unlink(missing_ok=True)
+    partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def json_line(result: Mapping[str, Any]) -> str:

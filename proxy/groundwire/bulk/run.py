@@ -32,10 +32,10 @@ from groundwire.bulk.files import (
     pyarrow_parquet,
     read_results,
     read_rows,
+    renamed,
     request_of,
     write_parquet,
 )
-from groundwire.bulk.stores import renamed
 from groundwire.bulk.summary import Summary, as_html, summarise
 from groundwire.config import Settings
 from groundwire.container.models import open_judge
@@ -74,7 +74,10 @@ def run_batch(options: Options, settings: Settings) -> Summary:
     source, target = Path(options.source), Path(options.target)
     _check(source, target, overwrite=options.overwrite)
     check_judge(settings)
-    journal = Journal(_journal_path(target), _inputs(source, options, settings), overwrite=options.overwrite)
+    stat = source.stat()
+    file_ = {"input": str(source.resolve()), "size": stat.st_size, "modified_ns": stat.st_mtime_ns}
+    path = target if target.suffix == ".jsonl" else target.with_name(f"{target.name}.jsonl")
+    journal = Journal(path, {**file_, **inputs_of(options, settings)}, overwrite=options.overwrite)
     try:
         with progress_bar() as progress:
             task = progress.add_task("verified", total=options.limit, completed=journal.done)
@@ -106,28 +109,23 @@ def write_page(summary: Summary, page: Path | None, name: str) -> None:
         page.write_text(as_html(summary, f"Groundwire: {name}"), encoding="utf-8")
 
 
-def print_summary(summary: Summary, seconds: float, *, as_json: bool) -> None:
-    """Print the figures for people, or as JSON."""
+def timed_batch(
+    run: Callable[[Options, Settings], Summary], options: Options, settings: Settings, *, as_json: bool
+) -> int:
+    """Run a batch and print its figures, for people or as JSON. Returns 0, or 1 if a row could not be verified."""
+    start = time.monotonic()
+    summary = run(options, settings)
     if as_json:
         print(json.dumps(summary.to_dict(), indent=2))
-        return
+        return int(bool(summary.errors))
     console = Console()
-    score = "–" if summary.score is None else f"{summary.score:.3f}"
+    seconds, score = time.monotonic() - start, "–" if summary.score is None else f"{summary.score:.3f}"
     console.print(f"{summary.rows:,} answers in {seconds:.1f} s, mean score {score}", highlight=False)
     for title, counts in (("verdicts", summary.verdicts), ("flags", summary.flags), ("claims", summary.claims)):
         listed = ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
         console.print(f"{title}: {listed or 'none'}", highlight=False)
     for reason, number in summary.errors.most_common(5):
         console.print(f"error: {reason} ({number:,})", style="yellow", highlight=False, markup=False)
-
-
-def timed_batch(
-    run: Callable[[Options, Settings], Summary], options: Options, settings: Settings, *, as_json: bool
-) -> int:
-    """Run a batch and print its figures. Returns 0, or 1 if a row could not be verified."""
-    start = time.monotonic()
-    summary = run(options, settings)
-    print_summary(summary, time.monotonic() - start, as_json=as_json)
     return int(bool(summary.errors))
 
 
@@ -143,19 +141,8 @@ def _check(source: Path, target: Path, *, overwrite: bool) -> None:
         raise GroundwireError(f"{target} exists; --overwrite replaces it")
 
 
-def _journal_path(target: Path) -> Path:
-    return target if target.suffix == ".jsonl" else target.with_name(f"{target.name}.jsonl")
-
-
-def _inputs(source: Path, options: Options, settings: Settings) -> Mapping[str, Any]:
-    """Return everything on which the results depend: the input file, the columns, the policy and the judge."""
-    stat = source.stat()
-    file = {"input": str(source.resolve()), "size": stat.st_size, "modified_ns": stat.st_mtime_ns}
-    return file | inputs_of(options, settings)
-
-
 def inputs_of(options: Options, settings: Settings) -> dict[str, Any]:
-    """Return the columns, and a digest of the policy and the judge."""
+    """Return the settings on which results depend: the columns, and a digest of the policy and the judge."""
     policy = replace(settings.policy, judge=judge_identity(settings.judge))
     return {"columns": asdict(options.columns), "settings": policy_digest(policy)}
 
@@ -192,21 +179,20 @@ class _Worker:
 
 
 def open_worker(job: Job) -> Judge:
-    """Return the judge of a job in this process. The last one is kept, since loading it takes a second."""
+    """Return the judge of a job in this process. The last one is kept, since loading it takes a second.
+
+    A language model stays open until the process ends.
+    """
     with _Worker.lock:
         if _Worker.job != job:
-            _Worker.judge = _open_judge(job.settings)
+            if job.settings.judge.is_language:
+                opened = ExitStack()
+                atexit.register(opened.close)
+                _Worker.judge = opened.enter_context(open_judge(job.settings))
+            else:
+                _Worker.judge = load_judge(job.settings.judge)
             _Worker.job = job
         return _Worker.judge
-
-
-def _open_judge(settings: Settings) -> Judge:
-    """Open the judge until the process ends."""
-    if not settings.judge.is_language:
-        return load_judge(settings.judge)
-    opened = ExitStack()
-    atexit.register(opened.close)
-    return opened.enter_context(open_judge(settings))
 
 
 def _verify_chunk(first: int, rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -5,8 +5,7 @@ Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which ove
 
 from groundwire.config.grounding import SHIPPED, Backend, JudgeSettings, Tolerance
 from groundwire.config.reading import load_settings
-from groundwire.config.server import Admin, Mcp, Scores, Server, Telemetry, Upstream
-from groundwire.config.settings import Settings
+from groundwire.config.settings import Admin, Mcp, Scores, Server, Settings, Telemetry, Upstream
 from groundwire.config.values import seconds, without_passwords
 
 __all__ = [

@@ -12,9 +12,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from groundwire.config.grounding import Tolerance
-from groundwire.config.server import DEFAULT_UPSTREAMS, Upstream
-from groundwire.config.settings import Settings
+from groundwire.config.settings import DEFAULT_UPSTREAMS, Settings, Upstream
 from groundwire.errors import ConfigError
 
 PREFIX = "GROUNDWIRE_"
@@ -45,42 +43,23 @@ def load_settings(
     values, lines = ({}, {}) if path is None else _read(path, warn)
     environ, left_out = dict(environ), list[str]()
     while True:
-        whole, variables = _overlaid(values, environ)
+        whole, variables = _overlay(values, environ)
         try:
             settings = Settings.model_validate(whole)
             break
         except ValidationError as error:
             found = error.errors()
-            strange = unknown(found, variables, lines)
+            strange = _unknown(found, variables, lines)
             if not strange:
                 raise ConfigError([_problem(details, path, lines, variables) for details in found]) from error
             left_out += strange
             environ = {name: text for name, text in environ.items() if name not in strange}
     for at, name in variables.items():
-        if (present := _variable(at)) != name.upper():
+        if (present := PREFIX + "__".join(_upper(str(key)) for key in at)) != name.upper():
             warn(f"{name}: now called {present}")
-    for name in (*left_out, *stray(environ, settings)):
-        warn(described(name, settings))
+    for warning in _describe(left_out, environ, settings):
+        warn(warning)
     return settings
-
-
-def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
-    """Return the values overridden by variables, and the variable that provides the value at each path."""
-    whole = dict(values)
-    variables = _overlay(whole, environ)
-    if "upstreams" in whole and "upstreams" not in values:
-        whole["upstreams"] = _completed(whole["upstreams"])
-    return whole, variables
-
-
-def _completed(upstreams: Any) -> Any:
-    """Complete upstreams that only variables describe with the default of the same name."""
-    if not isinstance(upstreams, dict):
-        return upstreams
-    return {
-        name: {**DEFAULT_UPSTREAMS.get(name, {}), **each} if isinstance(each, dict) else each
-        for name, each in upstreams.items()
-    }
 
 
 class _Loader(yaml.SafeLoader):
@@ -98,10 +77,6 @@ def _present(path: KeyPath) -> str:
         if len(former) == len(path) and all(old in ("*", key) for old, key in zip(former, path, strict=True)):
             return name
     return str(path[-1])
-
-
-def _variable(path: KeyPath) -> str:
-    return PREFIX + "__".join(_upper(str(key)) for key in path)
 
 
 def _read(path: Path, warn: Callable[[str], None]) -> tuple[dict[str, Any], dict[KeyPath, int]]:
@@ -157,13 +132,16 @@ def _duplicates(node: yaml.Node) -> Iterator[tuple[str, int]]:
             yield from _duplicates(value)
 
 
-def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[KeyPath, str]:
-    """Set the values of variables in `values`; return the variable that provides the value at each path."""
-    variables: dict[KeyPath, str] = {}
+def _overlay(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    """Return the values overridden by variables, and the variable that provides the value at each path.
+
+    Upstreams that only variables describe are completed with the default of the same name.
+    """
+    whole, variables = dict(values), dict[KeyPath, str]()
     for name, text in sorted(environ.items()):
         if not name.startswith(PREFIX) or "__" not in name:
             continue
-        at, path = values, list[str]()
+        at, path = whole, list[str]()
         *sections, last = name.removeprefix(PREFIX).split("__")
         for section in sections:
             path.append(_present((*path, _key(at, section))))
@@ -172,7 +150,11 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[KeyPath
         path.append(_present((*path, _key(at, last))))
         at[path[-1]] = _parse_value(text)
         variables[tuple(path)] = name
-    return variables
+    if "upstreams" not in values and isinstance(upstreams := whole.get("upstreams"), dict):
+        for name, each in upstreams.items():
+            if isinstance(each, dict):
+                upstreams[name] = {**DEFAULT_UPSTREAMS.get(name, {}), **each}
+    return whole, variables
 
 
 def _parse_value(text: str) -> Any:
@@ -194,7 +176,7 @@ def _key(values: Mapping[str, Any], variable: str) -> str:
 def _problem(
     details: Mapping[str, Any], path: Path | None, lines: Mapping[KeyPath, int], variables: Mapping[KeyPath, str]
 ) -> str:
-    loc = key_path(details["loc"])
+    loc = _key_path(details["loc"])
     place = _place(_key_in_section(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
@@ -224,68 +206,62 @@ def _place(loc: KeyPath, path: Path | None, lines: Mapping[KeyPath, int], variab
 
 def _siblings(loc: KeyPath) -> list[str]:
     """Return the valid keys at the position of an unknown one."""
-    model: Any = Settings
+    if loc[0] == "upstreams":
+        loc = (loc[0], *loc[2:])
+    model: type[BaseModel] = Settings
     for step in loc[:-1]:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            field = model.model_fields.get(str(step))
-            model = field.annotation if field else None
-            if str(step) == "upstreams":
-                model = dict
-            elif str(step) == "tolerance":
-                model = Tolerance
-        elif model is dict:
-            model = Upstream
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+        (model,) = _sections(model.model_fields[str(step)].annotation)
+    return list(model.model_fields)
 
 
-def unknown(
+def _unknown(
     errors: Sequence[Mapping[str, Any]], variables: Mapping[KeyPath, str], file: Collection[KeyPath]
 ) -> list[str]:
     """Return the variables that caused unknown-key errors of a validation, except for keys in the file."""
-    wrong = [key_path(each["loc"]) for each in errors if each["type"] == "extra_forbidden"]
-    wrong = [key for key in wrong if key not in file] + [key_path(each["loc"]) for each in errors if _is_too_deep(each)]
+    wrong = []
+    for each in errors:
+        key = _key_path(each["loc"])
+        is_too_deep = isinstance(each["input"], dict) and str(each["type"]).endswith("_type")  # SERVER__PORT__X
+        if is_too_deep or (each["type"] == "extra_forbidden" and key not in file):
+            wrong.append(key)
     return [name for path, name in variables.items() if any(path[: len(key)] == key for key in wrong)]
 
 
-def _is_too_deep(error: Mapping[str, Any]) -> bool:
-    """Return whether keys were given below a plain value, as in GROUNDWIRE_SERVER__PORT__X."""
-    return isinstance(error["input"], dict) and str(error["type"]).endswith("_type")
-
-
-def key_path(loc: Sequence[str | int]) -> KeyPath:
+def _key_path(loc: Sequence[str | int]) -> KeyPath:
     """Return the keys that lead to a wrong value, without the steps that pydantic adds for members of a union."""
     return tuple(step for step in loc if step not in ("Tolerance", "literal['written']"))
 
 
-def stray(environ: Collection[str], settings: Settings) -> list[str]:
-    """Return the variables with the prefix that name neither a setting nor a secret that the settings refer to."""
-    known = set(_secrets(settings.model_dump()))
-    return sorted(name for name in environ if name.startswith(PREFIX) and "__" not in name and name not in known)
+def _describe(unknown: Sequence[str], environ: Collection[str], settings: Settings) -> Iterator[str]:
+    """Yield a warning about each unknown variable, with the closest known name.
 
-
-def described(variable: str, settings: Settings) -> str:
-    """Return the warning about an unknown variable, with the closest known name."""
-    known = [*_names(Settings, PREFIX), *_secrets(settings.model_dump())]
+    To these belong those with the prefix that name neither a setting nor a secret that the settings refer to.
+    """
+    secrets = [*_secrets(settings.model_dump())]
+    stray = (name for name in environ if name.startswith(PREFIX) and "__" not in name and name not in secrets)
+    known = [*_names(Settings, PREFIX), *secrets]
     known += [name for each in settings.upstreams for name in _names(Upstream, f"{PREFIX}UPSTREAMS__{_upper(each)}__")]
     plain = {name.removeprefix(PREFIX): name for name in known}
-    near = difflib.get_close_matches(variable.removeprefix(PREFIX), plain, n=1)
-    return f"{variable}: no setting has this name" + (f" (did you mean {plain[near[0]]}?)" if near else "")
+    for variable in (*unknown, *sorted(stray)):
+        near = difflib.get_close_matches(variable.removeprefix(PREFIX), plain, n=1)
+        yield f"{variable}: no setting has this name" + (f" (did you mean {plain[near[0]]}?)" if near else "")
 
 
 def _names(model: type[BaseModel], prefix: str) -> Iterator[str]:
     """Yield the variables of a section's keys and of its nested sections."""
     for key, field in model.model_fields.items():
         name = prefix + _upper(key)
-        inner = [each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)]
-        if inner:
-            for each in inner:
-                yield from _names(each, f"{name}__")
-        else:
+        inner = _sections(field.annotation)
+        for each in inner:
+            yield from _names(each, f"{name}__")
+        if not inner:
             yield name
 
 
-def _is_section(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """Return the sections in a type, such as `dict[str, Upstream]`."""
+    parts = (annotation, *get_args(annotation))
+    return [each for each in parts if isinstance(each, type) and issubclass(each, BaseModel)]
 
 
 def _secrets(values: Any, key: str = "") -> Iterator[str]:

@@ -12,8 +12,8 @@ import httpx
 
 from groundwire.backends.loading import judge_identity, start_judge
 from groundwire.config import JudgeSettings, Settings
-from groundwire.config.stores import Cache as CacheSettings
-from groundwire.config.stores import Facts, Store
+from groundwire.config.settings import Cache as CacheSettings
+from groundwire.config.settings import Facts, Store
 from groundwire.container.models import (
     BuildContext,
     build_auditor,
@@ -378,12 +378,8 @@ def _open_history(store: Store) -> History | None:
         return None
     from groundwire.storage.history.database import Database
     from groundwire.storage.history.history import History
-    from groundwire.storage.history.retention import Keep
-    from groundwire.storage.history.writer import WriterSettings
 
-    writing = WriterSettings(store.content, store.interval, store.batch, store.queue, store.queue_size)
-    keep = Keep(store.keep, store.keep_count, store.keep_audit)
-    return History(Database(store.url, store.database_schema), writing, keep)
+    return History(Database(store.url, store.database_schema), store)
 
 
 def _open_facts(facts: Facts) -> FactsDatabase | None:

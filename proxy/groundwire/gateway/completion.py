@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from groundwire.config.server import Stream
+from groundwire.config.settings import Stream
 from groundwire.dialects.dialect import Answer, Dialect, Fault
 from groundwire.dialects.framing import Decoder, Event, EventTooLarge
 from groundwire.dialects.jsonbytes import dumps, loads_object, with_member

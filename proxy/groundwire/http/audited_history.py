@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from groundwire.dialects.reviews import ClaimDecisionIn
 from groundwire.errors import UnknownReview
 from groundwire.features.consistency.compare import Entity, entity_history
-from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
-from groundwire.storage.history.history import History
+from groundwire.storage.history.history import Action, History
 from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted
 from groundwire.storage.history.trends import By, Figures, Measured, Trend
 from groundwire.storage.memory import MemoryFacts, Reports

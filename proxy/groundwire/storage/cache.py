@@ -155,14 +155,20 @@ class Cache(Generic[V]):
         }
         self._in_flight |= futures
         try:
-            fetched = await self._fetch(mine)
+            shared = await self._further.find(mine) if self._further else {}
+            fetched = {
+                key: CacheEntry(value, self._clock() - age, other) for key, (value, age, other) in shared.items()
+            }
             missing = [key for key in mine if key not in fetched]
             positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # first of each
             values = await compute([positions[key] for key in missing]) if missing else ()
             computed = {
                 key: CacheEntry(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)
             }
-            self._keep(fetched, computed, owner)
+            lasting = {key: entry for key, entry in computed.items() if self._keeps(entry.value)}
+            self._store(fetched | lasting)
+            if self._further and lasting:
+                self._further.keep({key: entry.value for key, entry in lasting.items()}, owner)
             for key, future in futures.items():
                 future.set_result(fetched[key] if key in fetched else computed[key])
             return fetched, computed
@@ -170,18 +176,6 @@ class Cache(Generic[V]):
             for key, future in futures.items():
                 del self._in_flight[key]
                 future.cancel()
-
-    async def _fetch(self, keys: Sequence[Key]) -> dict[Key, CacheEntry[V]]:
-        if self._further is None:
-            return {}
-        found = await self._further.find(keys)
-        return {key: CacheEntry(value, self._clock() - age, owner) for key, (value, age, owner) in found.items()}
-
-    def _keep(self, fetched: Mapping[Key, CacheEntry[V]], computed: Mapping[Key, CacheEntry[V]], owner: bytes) -> None:
-        lasting = {key: entry for key, entry in computed.items() if self._keeps(entry.value)}
-        self._store({**fetched, **lasting})
-        if self._further is not None and lasting:
-            self._further.keep({key: entry.value for key, entry in lasting.items()}, owner)
 
     def _given(self, future: asyncio.Future[CacheEntry[V]]) -> CacheEntry[V] | None:
         """Return the result of a concurrent request, if it may be shared: one that ran out of time may not."""

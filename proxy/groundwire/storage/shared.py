@@ -23,6 +23,7 @@ from groundwire.errors import StoreUnavailable
 from groundwire.storage.limits import BUSY_S, Limits, LocalLimits, Turn, remaining
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 log = structlog.get_logger("groundwire.redis")
 
@@ -35,7 +36,7 @@ _FAILURES = (RedisError, OSError, TimeoutError)
 
 
 class SharedRedis:
-    """One Redis, with calls limited to `timeout` seconds.
+    """One Redis, with calls limited to `timeout` seconds. `client` is for one-time preparation, such as scripts.
 
     After a failure it counts as down, and calls fail at once, until it has answered a ping, which is retried in the
     background.
@@ -50,16 +51,11 @@ class SharedRedis:
             socket_timeout=None,  # `timeout` covers it, and the time for a connection as well
             socket_connect_timeout=None,
         )
-        self._client: Redis = Redis.from_pool(pool)
+        self.client: Redis = Redis.from_pool(pool)
         self._timeout = timeout
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reconnecting: asyncio.Task[None] | None = None
         self._failed_calls = 0
-
-    @property
-    def client(self) -> Redis:
-        """For one-time preparation such as scripts; calls are made through `ask`."""
-        return self._client
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Return the result of `work`. Raises StoreUnavailable when Redis is down or takes too long."""
@@ -68,7 +64,7 @@ class SharedRedis:
             raise StoreUnavailable("Redis is down.")
         try:
             async with asyncio.timeout(self._timeout):
-                return await work(self._client)
+                return await work(self.client)
         except _FAILURES as error:
             self._failed(error)
             raise StoreUnavailable("Redis is down.") from error
@@ -99,7 +95,7 @@ class SharedRedis:
             await asyncio.sleep(pause)
             try:
                 async with asyncio.timeout(self._timeout):
-                    await self._client.ping()
+                    await self.client.ping()
             except _FAILURES:
                 pause = min(2 * pause, _MAX_PAUSE_S)
             else:
@@ -121,14 +117,11 @@ class SharedRedis:
             await asyncio.wait(set(self._tasks), timeout=_CLOSE_S)
         for task in set(self._tasks):
             task.cancel()
-        await self._client.aclose()
-        await self._client.connection_pool.disconnect()
+        await self.client.aclose()
+        await self.client.connection_pool.disconnect()
 
-
-V = TypeVar("V")
 
 _FORMAT = "2"  # version of the encoding; replicas of another version ignore it
-
 _LARGEST = 64 * 2**10  # bytes of one value; a larger one is recomputed faster than fetched
 
 
@@ -164,17 +157,15 @@ class SharedValues(Generic[V]):
         written = {
             self._name(key): raw for key, value in values.items() if (raw := self._written(value, owner)) is not None
         }
-        if written and self._ttl > 0:
-            self._redis.in_background(self._put(written))
 
-    async def _put(self, written: Mapping[bytes, bytes]) -> None:
-        async def put(redis: Redis) -> Any:
+        async def put(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
             for name, raw in written.items():
                 pipeline.set(name, raw, px=max(1, int(self._ttl * 1000)))
-            return await pipeline.execute()
+            await pipeline.execute()
 
-        await self._redis.ask(put)
+        if written and self._ttl > 0:
+            self._redis.in_background(self._redis.ask(put))
 
     def _name(self, key: bytes) -> bytes:
         return self._prefix + key.hex().encode()
@@ -262,7 +253,8 @@ class SharedLimits(LocalLimits):
             return Turn(name, limits, granted=False, wait=BUSY_S)
         turn = Turn(name, limits, outcome == b"granted", float(wait), *remaining(limits, float(reset)), lease=slot)
         if turn.granted and limits.concurrent is not None:
-            self._hold(name, slot)
+            self._held[name].add(slot)
+            self._renewing = self._renewing or asyncio.create_task(self._keep_renewing())
         return turn
 
     def give_back(self, turn: Turn) -> None:
@@ -275,11 +267,6 @@ class SharedLimits(LocalLimits):
 
     def _key(self, name: str, what: str) -> str:
         return f"{self._prefix}:{{{name}}}:{what}"
-
-    def _hold(self, name: str, slot: str) -> None:
-        self._held[name].add(slot)
-        if self._renewing is None:
-            self._renewing = asyncio.create_task(self._keep_renewing())
 
     async def _keep_renewing(self) -> None:
         while True:

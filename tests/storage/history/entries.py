@@ -8,6 +8,7 @@ from typing import Any
 
 from servers.databases import Database as Place
 
+from groundwire.config.settings import Store
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
 from groundwire.report import CacheUse, ChoiceReport, Confidence, Report
@@ -15,8 +16,6 @@ from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Entry
 from groundwire.storage.history.exchanges import Exchanges
 from groundwire.storage.history.history import History
-from groundwire.storage.history.retention import Keep
-from groundwire.storage.history.writer import WriterSettings
 
 DAY = 86_400.0
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
@@ -80,9 +79,10 @@ def database(place: Place) -> Database:
 
 
 @asynccontextmanager
-async def opened(place: Place, keep: Keep | None = None, **writing: Any) -> AsyncIterator[History]:
+async def opened(place: Place, **settings: Any) -> AsyncIterator[History]:
     """A history at that place, which writes at once by default."""
-    history = History(database(place), WriterSettings(**{"interval": 0.0, "timeout": 10.0, **writing}), keep or Keep())
+    timeout = settings.pop("timeout", 10.0)
+    history = History(database(place), Store(**{"interval": 0.0, **settings}), timeout=timeout)
     history.start()
     try:
         yield history

@@ -9,15 +9,14 @@ import sys
 
 from entries import entry
 
+from groundwire.config.settings import Store
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.history import History
-from groundwire.storage.history.retention import Keep
-from groundwire.storage.history.writer import WriterSettings
 
 
 async def main(url: str, schema: str, interval: float, count: int) -> None:
     """Record, and print the progress."""
-    history = History(Database(url, schema), WriterSettings(interval=interval, batch=50), Keep())
+    history = History(Database(url, schema), Store(interval=interval, batch=50))
     history.start()
     for n in range(count):
         history.record(entry(f"gw-{n}", labels=("contradicted",)))

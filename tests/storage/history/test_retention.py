@@ -12,13 +12,12 @@ from entries import DAY, NOON, database, entry, opened, stored
 from servers.databases import Database, sqlite
 from sqlalchemy import func, select
 
+from groundwire.config.settings import Store
 from groundwire.domain import Choice
 from groundwire.storage.history.exchange import PromptMessage, Query
-from groundwire.storage.history.history import History
-from groundwire.storage.history.retention import Keep, expire
+from groundwire.storage.history.history import History, expire
 from groundwire.storage.history.reviews import Wanted
 from groundwire.storage.history.tables import METADATA
-from groundwire.storage.history.writer import WriterSettings
 
 SUBJECT = "mrs-miller"
 SECRETS = ("Oppenheimer", "Nagasaki", "Feynman", "Tritium", "Dosimeter")
@@ -46,7 +45,7 @@ def test_an_expired_exchange_is_deleted_with_all_that_belongs_to_it(place: Datab
                 await stored(history, told)
             (finding,) = await history.reviews.of_exchange("gw-0")
             await history.reviews.decide(finding.id, 0, "confirmed", "ann")
-            assert await expire(database(place), Keep(age=1.5 * DAY), NOON + 3 * DAY) == 2
+            assert await expire(database(place), Store(keep=1.5 * DAY), NOON + 3 * DAY) == 2
             assert await ids(history) == ["gw-3", "gw-2"]
             assert await ids(history, "acme") == ["gw-3", "gw-2"]
             rows = await counts(place)
@@ -68,9 +67,9 @@ def test_the_oldest_go_when_there_are_too_many(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             await stored(history, *(entry(f"gw-{n}") for n in range(7)))
-            assert await expire(database(place), Keep(age=1e10, count=3), NOON) == 4
+            assert await expire(database(place), Store(keep=1e10, keep_count=3), NOON) == 4
             assert await ids(history) == ["gw-6", "gw-5", "gw-4"]
-            assert await expire(database(place), Keep(age=1e10, count=3), NOON) == 0
+            assert await expire(database(place), Store(keep=1e10, keep_count=3), NOON) == 0
 
     asyncio.run(work())
 
@@ -79,7 +78,7 @@ def test_a_history_looks_by_itself_for_what_is_past_its_time(tmp_path: Path) -> 
     async def work(place: Database) -> None:
         async with opened(place) as history:
             await stored(history, entry("old", at=time.time() - 100), entry("new", at=time.time()))
-        history = History(database(place), WriterSettings(), Keep(age=50), sweep=0.01)
+        history = History(database(place), Store(keep=50), sweep=0.01)
         history.start()
         for _ in range(1000):
             if await ids(history) == ["new"]:
@@ -172,7 +171,7 @@ def test_the_audit_log_lists_who_did_what_newest_first(place: Database) -> None:
             ]
             assert rest.after is None
             assert {each.what for each in (await history.audit.page("acme")).items} == {"subject=acme", "gw-1"}
-            await expire(database(place), Keep(audit=10), time.time() + 20)
+            await expire(database(place), Store(keep_audit=10), time.time() + 20)
             assert (await history.audit.page()).items == ()
 
     asyncio.run(work())

@@ -16,11 +16,10 @@ from servers.databases import Database
 from sqlalchemy import delete, select
 
 from groundwire.storage.history.exchange import Entry
-from groundwire.storage.history.recording import record
-from groundwire.storage.history.rollups import KEY, contributions
 from groundwire.storage.history.rows import rows_of
 from groundwire.storage.history.tables import COUNTERS, EXCHANGES, ROLLUPS
-from groundwire.storage.history.trends import Figures, Trends, total
+from groundwire.storage.history.trends import KEY, Figures, Trends, contributions, total
+from groundwire.storage.history.writer import record
 
 JANUARY_1 = date(2026, 1, 1)
 FEBRUARY = date(2026, 2, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, make_url, text
+from sqlalchemy import Connection, Engine, Executable, RowMapping, Select, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -47,6 +47,7 @@ class Database:
         parsed = make_url(url)
         kind = parsed.get_backend_name()
         self.is_sqlite = kind == "sqlite"
+        self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert  # both support `ON CONFLICT`
         self._schema = schema
         connect: dict[str, Any] = {}
         if not self.is_sqlite:
@@ -72,20 +73,25 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection for queries. Raises StoreUnavailable when the database fails or takes too long."""
-        try:
-            async with asyncio.timeout(_READ_S), self._engine.connect() as connection:
-                yield connection
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
-            raise unavailable(error) from error
+        async with _converted_errors(), asyncio.timeout(_READ_S), self._engine.connect() as connection:
+            yield connection
+
+    async def fetch(self, query: Executable) -> Sequence[RowMapping]:
+        """Return all rows of a query. Raises StoreUnavailable as `reading` does."""
+        async with self.reading() as connection:
+            rows: Sequence[RowMapping] = (await connection.execute(query)).mappings().all()
+            return rows
+
+    async def page(self, query: Select[Any], limit: int, key: str) -> tuple[Sequence[RowMapping], int | None]:
+        """Return the first `limit` rows of a query, and the column `key` of the last one if others follow it."""
+        rows = await self.fetch(query.limit(limit + 1))
+        return rows[:limit], rows[limit - 1][key] if len(rows) > limit else None
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:
         """Open an atomic transaction. Raises StoreUnavailable as `reading` does."""
-        try:
-            async with asyncio.timeout(_READ_S), self.writing() as connection:
-                yield connection
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
-            raise unavailable(error) from error
+        async with _converted_errors(), asyncio.timeout(_READ_S), self.writing() as connection:
+            yield connection
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -102,14 +108,12 @@ class Database:
         """
         if not self.is_sqlite:
             return
-        try:
+        async with _converted_errors():
             async with self.writing() as connection:
                 await connection.exec_driver_sql("INSERT INTO words (words) VALUES ('optimize')")
             async with self._engine.connect() as connection:
                 await connection.execution_options(has_no_transaction=True)
                 await connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (SQLAlchemyError, OSError) as error:
-            raise unavailable(error) from error
 
     async def migrate(self) -> None:
         """Create the tables, or bring them up to date. Replicas may do this concurrently."""
@@ -126,18 +130,17 @@ class Database:
             await asyncio.sleep(_LAST_WORDS_S)
 
 
-def inserting(database: Database) -> Any:
-    """Return the insert construct that supports `ON CONFLICT` in this database."""
-    return sqlite.insert if database.is_sqlite else postgresql.insert
-
-
-def unavailable(error: BaseException) -> StoreUnavailable:
-    """Return the error for callers; the operator's text names the kind of failure, without content."""
-    cause = getattr(error, "orig", None) or error
-    return StoreUnavailable(
-        "What was stored cannot be reached just now. Please try again.",
-        operator=f"the database failed ({type(error).__name__}: {type(cause).__name__})",
-    )
+@asynccontextmanager
+async def _converted_errors() -> AsyncIterator[None]:
+    """Raise StoreUnavailable for failures; the operator's text names the kind, without content."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError, TimeoutError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise StoreUnavailable(
+            "What was stored cannot be reached just now. Please try again.",
+            operator=f"the database failed ({type(error).__name__}: {type(cause).__name__})",
+        ) from error
 
 
 def is_outage(error: BaseException) -> bool:

@@ -1,37 +1,80 @@
-"""The history: a database with its readers, the writer, and the task that enforces retention."""
+"""The history: a database with its readers and its writer, the audit log, and the task that enforces retention."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
 
 import structlog
+from sqlalchemy import Select, delete, insert, or_, select, update
 
+from groundwire.config.settings import Store
 from groundwire.errors import StoreUnavailable
-from groundwire.storage.history.audit import Audit
 from groundwire.storage.history.database import Database
-from groundwire.storage.history.exchange import Entry
+from groundwire.storage.history.exchange import Entry, Page
 from groundwire.storage.history.exchanges import Exchanges
-from groundwire.storage.history.retention import Keep, expire, forget
 from groundwire.storage.history.reviews import Reviews
-from groundwire.storage.history.trends import Trends
-from groundwire.storage.history.writer import Writer, WriterSettings
+from groundwire.storage.history.tables import AUDIT, EXCHANGES, ROLLUPS
+from groundwire.storage.history.trends import Trends, day_of, subject_key
+from groundwire.storage.history.writer import TIMEOUT_S, Writer
 
 log = structlog.get_logger("groundwire.history")
 
 _SWEEP_S = 600.0  # between two checks of retention
+_AT_ONCE = 500  # exchanges deleted in one transaction, so that others can write in between
+
+Action = Literal["read", "list", "search", "decide", "export", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One entry: its time (Unix seconds), the person, the action, its object, and the subject concerned, if any."""
+
+    at: float
+    who: str
+    action: Action
+    what: str
+    subject: str | None
+
+
+class Audit:
+    """The audit log in a database. Every method raises StoreUnavailable when it cannot be reached."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, who: str, action: Action, what: str = "", subject: str | None = None) -> None:
+        """Record an action, durably once this returns; it must be called before the data is returned."""
+        entry = {"at": time.time(), "who": who, "action": action, "what": what, "subject": subject}
+        async with self._database.changing() as connection:
+            await connection.execute(insert(AUDIT).values(entry))
+
+    async def page(self, subject: str | None = None, after: int | None = None, limit: int = 100) -> Page[Noted]:
+        """Return entries, newest first; with `subject`, only those about it."""
+        wanted = select(AUDIT)
+        if subject is not None:
+            wanted = wanted.where(AUDIT.c.subject == subject)
+        if after is not None:
+            wanted = wanted.where(AUDIT.c.id < after)
+        rows, next_ = await self._database.page(wanted.order_by(AUDIT.c.id.desc()), limit, "id")
+        return Page(tuple(Noted(*(row[name] for name in Noted.__slots__)) for row in rows), next_)
 
 
 class History:
     """Exchanges in a database, which may be temporarily unavailable. `start` and `close` must run on the same loop."""
 
-    def __init__(self, database: Database, writing: WriterSettings, keep: Keep, sweep: float = _SWEEP_S) -> None:
+    def __init__(
+        self, database: Database, settings: Store, sweep: float = _SWEEP_S, timeout: float = TIMEOUT_S
+    ) -> None:
         self._database = database
-        self._keep = keep
+        self._settings = settings
         self._sweep = sweep
         self._sweeping: asyncio.Task[None] | None = None
-        self.writer = Writer(database, writing)
+        self.writer = Writer(database, settings, timeout)
         self.exchanges = Exchanges(database)
         self.reviews = Reviews(database)
         self.trends = Trends(database)
@@ -83,8 +126,54 @@ class History:
         while True:
             await asyncio.sleep(self._sweep)
             try:
-                deleted = await expire(self._database, self._keep, time.time())
+                deleted = await expire(self._database, self._settings, time.time())
             except StoreUnavailable as error:
                 log.warning("history.sweep_failed", reason=error.operator)
             else:
                 log.info("history.swept", deleted=deleted)
+
+
+async def expire(database: Database, settings: Store, now: float) -> int:
+    """Delete expired and surplus data and return the number of exchanges. Raises StoreUnavailable."""
+    cut = max(0.0, now - settings.keep)
+    deleted = await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.at < cut).order_by(EXCHANGES.c.at))
+    newest = select(EXCHANGES.c.seq).order_by(EXCHANGES.c.seq.desc())
+    for row in await database.fetch(newest.offset(settings.keep_count).limit(1)):
+        deleted += await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.seq <= row["seq"]))
+    async with database.changing() as connection:
+        await connection.execute(delete(ROLLUPS).where(ROLLUPS.c.subject != "", ROLLUPS.c.day < day_of(cut)))
+        await connection.execute(delete(AUDIT).where(AUDIT.c.at < now - settings.keep_audit))
+    return deleted
+
+
+async def forget(database: Database, subject: str, tenant: str | None = None) -> tuple[str, ...]:
+    """Delete all data of a tenant, or of all tenants, about a subject, and return the ids of its exchanges.
+
+    The audit log keeps the entries about it, under a digest instead of its name. Roll-ups of models and flags stay,
+    since they identify no person; those of subjects are deleted. Raises StoreUnavailable.
+    """
+    wanted = [EXCHANGES.c.subject == subject]
+    figures = or_(ROLLUPS.c.subject == subject, ROLLUPS.c.subject.endswith(f"/{subject}", autoescape=True))
+    if tenant is not None:
+        wanted.append(EXCHANGES.c.tenant == tenant)
+        figures = ROLLUPS.c.subject == subject_key(tenant, subject)
+    ids = tuple(row["id"] for row in await database.fetch(select(EXCHANGES.c.id).where(*wanted)))
+    await _delete(database, select(EXCHANGES.c.seq).where(*wanted))
+    digest = "sha256:" + sha256(subject.encode()).hexdigest()[:12]
+    async with database.changing() as connection:
+        await connection.execute(delete(ROLLUPS).where(figures))
+        await connection.execute(update(AUDIT).where(AUDIT.c.subject == subject).values(subject=digest))
+    await database.erase()
+    return ids
+
+
+async def _delete(database: Database, wanted: Select[tuple[int]]) -> int:
+    """Delete exchanges and all their parts, in batches."""
+    deleted = 0
+    while True:
+        async with database.changing() as connection:
+            numbers = (await connection.execute(wanted.limit(_AT_ONCE))).scalars().all()
+            if not numbers:
+                return deleted
+            await connection.execute(delete(EXCHANGES).where(EXCHANGES.c.seq.in_(numbers)))
+        deleted += len(numbers)

@@ -17,7 +17,7 @@ from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Citation, restored
 from groundwire.errors import ReviewConflict
 from groundwire.features.advice import wilson_interval
-from groundwire.storage.history.database import Database, inserting
+from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Page, Stored
 from groundwire.storage.history.rows import claim_row, flags_of
 from groundwire.storage.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
@@ -184,9 +184,8 @@ class Reviews:
         found = _selected(_FINDING, wanted)
         if after is not None:
             found = found.where(FINDINGS.c.id < after)
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(found.order_by(FINDINGS.c.id.desc()).limit(limit + 1))).mappings().all()
-        return Page(tuple(map(_finding, rows[:limit])), rows[limit - 1]["id"] if len(rows) > limit else None)
+        rows, next_ = await self._database.page(found.order_by(FINDINGS.c.id.desc()), limit, "id")
+        return Page(tuple(map(_finding, rows)), next_)
 
     async def answers(self, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[tuple[Finding, ...]]:
         """Return the selected findings of each answer that has any, newest answer first, in the order of the answer.
@@ -208,21 +207,18 @@ class Reviews:
     async def of_exchange(self, exchange: str) -> tuple[Finding, ...]:
         """Return all findings of an exchange, decided or not, in the order of the answer."""
         ordered = _FINDING.where(EXCHANGES.c.id == exchange).order_by(FINDINGS.c.id)
-        async with self._database.reading() as connection:
-            return tuple(map(_finding, (await connection.execute(ordered)).mappings()))
+        return tuple(map(_finding, await self._database.fetch(ordered)))
 
     async def get(self, id_: int) -> Finding | None:
         """Return one finding, or None if there is none."""
-        async with self._database.reading() as connection:
-            row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
-        return _finding(row) if row else None
+        rows = await self._database.fetch(_FINDING.where(FINDINGS.c.id == id_))
+        return _finding(rows[0]) if rows else None
 
     async def decisions(self, id_: int) -> tuple[Decided, ...]:
         """Return all decisions on a finding, oldest first."""
         made = select(DECISIONS).where(DECISIONS.c.finding == id_).order_by(DECISIONS.c.version)
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(made)).mappings()
-            return tuple(Decided(row["decision"], row["who"], row["at"], row["note"]) for row in rows)
+        rows = await self._database.fetch(made)
+        return tuple(Decided(row["decision"], row["who"], row["at"], row["note"]) for row in rows)
 
     async def decide(self, id_: int, version: int, decision: Decision, who: str, note: str = "") -> Finding | None:
         """Decide on a finding as it was at `version`, and return its new state; None if there is none.
@@ -244,7 +240,7 @@ class Reviews:
             return None
         of_claim = FINDINGS.c.seq == row["seq"], FINDINGS.c.choice == choice, FINDINGS.c.claim == claim
         wanted = select(FINDINGS.c.id).where(*of_claim).order_by(FINDINGS.c.id.desc()).limit(1)
-        add = inserting(self._database)(FINDINGS).on_conflict_do_nothing(index_elements=["seq", "place"])
+        add = self._database.insert(FINDINGS).on_conflict_do_nothing(index_elements=["seq", "place"])
         async with self._database.changing() as connection:
             id_ = (await connection.execute(wanted)).scalar()
             if id_ is None:
@@ -255,17 +251,14 @@ class Reviews:
     async def waiting(self, exchanges: Sequence[int]) -> Mapping[int, int]:
         """Return the number of open findings of each of these exchanges, given by `seq`, that has any."""
         counted = select(FINDINGS.c.seq, func.count().label("waiting")).where(FINDINGS.c.seq.in_(exchanges), _IS_OPEN)
-        async with self._database.reading() as connection:
-            rows = await connection.execute(counted.group_by(FINDINGS.c.seq))
-            return {row.seq: row.waiting for row in rows}
+        return {row["seq"]: row["waiting"] for row in await self._database.fetch(counted.group_by(FINDINGS.c.seq))}
 
     async def open(self, limit: int = MAX_COUNTED) -> tuple[int, int]:
         """Return the number of open findings, and of the exchanges that they belong to; counting ends at `limit`."""
         newest = select(FINDINGS.c.seq).where(_IS_OPEN).order_by(FINDINGS.c.id.desc()).limit(limit).subquery()
-        counted = select(func.count(), func.count(distinct(newest.c.seq))).select_from(newest)
-        async with self._database.reading() as connection:
-            findings, exchanges = (await connection.execute(counted)).one()
-        return findings, exchanges
+        exchanges = func.count(distinct(newest.c.seq)).label("exchanges")
+        (row,) = await self._database.fetch(select(func.count().label("findings"), exchanges).select_from(newest))
+        return row["findings"], row["exchanges"]
 
     async def accuracy(self, since: float | None = None) -> tuple[Accuracy, ...]:
         """Return the reviewed claims of each verifier ("" if none judged them) over decisions since then."""
@@ -286,9 +279,8 @@ class Reviews:
         made = select(DECISIONS.c.finding, DECISIONS.c.who, DECISIONS.c.decision)
         made = made.where(DECISIONS.c.finding.in_(again)).order_by(DECISIONS.c.finding, DECISIONS.c.version)
         last: dict[int, dict[str, str]] = {}
-        async with self._database.reading() as connection:
-            for finding, who, decision in await connection.execute(made):
-                last.setdefault(finding, {})[who] = decision
+        for row in await self._database.fetch(made):
+            last.setdefault(row["finding"], {})[row["who"]] = row["decision"]
         by_two = [set(decisions.values()) for decisions in last.values() if len(decisions) > 1]
         return _ratio(sum(len(different) == 1 for different in by_two), len(by_two))
 
@@ -296,8 +288,7 @@ class Reviews:
         """Return the number of decided findings by flags, verifier and decision."""
         kinds = FINDINGS.c.flags, FINDINGS.c.verifier, FINDINGS.c.decision
         counted = select(*kinds, func.count().label("count")).where(*_decided_since(since), *conditions)
-        async with self._database.reading() as connection:
-            return (await connection.execute(counted.group_by(*kinds))).mappings().all()
+        return await self._database.fetch(counted.group_by(*kinds))
 
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
         """Return the precision of each flag of each verifier, over decisions since then, most decided first."""
@@ -335,7 +326,8 @@ async def _decide(
     row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
     found = _finding(row) if row else None
     if found is not None and not changed.rowcount:
-        raise _conflict(found)
+        last = found.decided or Decided("rejected", "", 0.0, "")
+        raise ReviewConflict(last.decision, last.who, last.at, last.note, found.version)
     return found
 
 
@@ -343,27 +335,23 @@ def _decided_since(since: float | None) -> Sequence[ColumnElement[bool]]:
     return FINDINGS.c.decision.is_not(None), *(() if since is None else (FINDINGS.c.decided_at >= since,))
 
 
-def _conditions(wanted: Wanted) -> Sequence[ColumnElement[bool]]:
-    states: Mapping[str, tuple[ColumnElement[bool], ...]] = {
-        "open": (FINDINGS.c.decision.is_(None),),
-        "decided": (FINDINGS.c.decision.is_not(None),),
-        "any": (),
-    }
-    equal = (
-        (FINDINGS.c.verifier, wanted.verifier),
-        (FINDINGS.c.model, wanted.model),
-        (FINDINGS.c.subject, wanted.subject),
-        (EXCHANGES.c.id, wanted.exchange),
-        (EXCHANGES.c.tenant, wanted.tenant),
-    )
-    state = states.get(wanted.state, (FINDINGS.c.decision == wanted.state,))
-    time_ = answered_between(wanted.since, wanted.until)
-    return *state, *time_, *(column == value for column, value in equal if value is not None)
-
-
 def _selected(found: Select[Any], wanted: Wanted) -> Select[Any]:
     """Restrict a statement on findings and their exchanges to the wanted ones."""
-    found = found.where(*_conditions(wanted))
+    equal = {
+        FINDINGS.c.verifier: wanted.verifier,
+        FINDINGS.c.model: wanted.model,
+        FINDINGS.c.subject: wanted.subject,
+        EXCHANGES.c.id: wanted.exchange,
+        EXCHANGES.c.tenant: wanted.tenant,
+    }
+    found = found.where(*(column == value for column, value in equal.items() if value is not None))
+    found = found.where(*answered_between(wanted.since, wanted.until))
+    if wanted.state == "open":
+        found = found.where(_IS_OPEN)
+    elif wanted.state == "decided":
+        found = found.where(~_IS_OPEN)
+    elif wanted.state != "any":
+        found = found.where(FINDINGS.c.decision == wanted.state)
     if wanted.flag is None:
         return found
     return found.join(
@@ -371,20 +359,8 @@ def _selected(found: Select[Any], wanted: Wanted) -> Select[Any]:
     )
 
 
-def _conflict(found: Finding) -> ReviewConflict:
-    decided = found.decided or Decided("rejected", "", 0.0, "")
-    return ReviewConflict(decided.decision, decided.who, decided.at, decided.note, found.version)
-
-
-_PLAIN = (
-    "id", "exchange", "at", "model", "subject", "version", "choice", "claim", "text", "start", "end", "pointer",
-    "label", "verifier", "method", "score", "confidence", "reason", "question", "asked",
-    "session", "original_confidence", "tenant",
-)  # fmt: skip
-
-
 def _finding(row: Mapping[Any, Any]) -> Finding:
     decided = Decided(row["decision"], row["who"], row["decided_at"], row["note"]) if row["decision"] else None
     citations = tuple(restored(Citation, {"text": "", **each}) for each in loads(row["citations"] or "[]"))
-    plain = {name: row[name] for name in _PLAIN}
+    plain = {name: row[name] for name in Finding.__slots__ if name not in ("flags", "decided", "citations")}
     return Finding(**plain, flags=flags_of(row["flags"]), decided=decided, citations=citations)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from hashlib import blake2b, sha256
 from typing import Any
 
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.domain import Choice, Judgement, Source, restored
+from groundwire.domain import Choice, Citation, Judgement, Source, restored
 from groundwire.report import Contradiction, Report
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
-from groundwire.storage.history.search import keys_of
 from groundwire.storage.history.tables import LABELS
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL rejects NUL, and every database lone surrogates
@@ -30,6 +29,12 @@ _NAMES = ("title", "label", "url")
 """The names that a request gives a source: texts of the request, stored only together with the other texts."""
 
 Row = dict[str, Any]
+
+_NO_CLAIM: Row = dict.fromkeys(
+    "choice claim text start end pointer label verifier method score confidence original_confidence "
+    "reason citations".split()
+)
+"""The columns of a finding that only claims have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,10 @@ class Rows:
 
 def rows_of(entry: Entry, content: Content) -> Rows:
     """Convert an exchange to rows; with `hashes`, texts are replaced by their lengths and digests."""
-    question, answer = _clean(entry.question), _clean(_whole_answer(entry.choices))
-    report = entry.report
-    keeps = content == "full"
+    texts = (text for choice in entry.choices for text in (choice.text, *choice.arguments) if text)
+    question, answer = _clean(entry.question), _clean("\n\n".join(texts))
+    report, keeps = entry.report, content == "full"
+    labels: list[str] = [judgement.verdict.label for choice in report.choices for judgement in choice.judgements]
     exchange = {
         "id": report.id,
         "at": entry.at,
@@ -68,7 +74,9 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "risk": report.risk.score if report.risk else None,
         "quality": report.quality,
         "flags": ",".join(report.flags),
-        **_claim_counts(report),
+        "claims": len(labels),
+        "checked": len(labels) - labels.count("not_checked"),
+        **{label: labels.count(label) for label in LABELS},
         "total_ms": dict(report.timing_ms).get("total", 0.0),
         "cache_hits": report.cache.hits,
         "cache_misses": report.cache.misses,
@@ -77,10 +85,11 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "question_sha256": _sha256(question),
         "answer_sha256": _sha256(answer),
         "tenant": _clean(entry.tenant),
-        "input_tokens": _bounded(entry.usage.input_tokens),
-        "output_tokens": _bounded(entry.usage.output_tokens),
         "upstream_ms": entry.usage.upstream_ms,
     }
+    for name in ("input_tokens", "output_tokens"):  # model servers may report any number, columns hold 32 bits
+        tokens = getattr(entry.usage, name)
+        exchange[name] = None if tokens is None else min(tokens, 2**31 - 1)
     contents = {
         "question": question if keeps else None,
         "answer": answer if keeps else None,
@@ -90,6 +99,17 @@ def rows_of(entry: Entry, content: Content) -> Rows:
     }
     whose = {name: exchange[name] for name in ("model", "subject")}
     return Rows(exchange, contents, report.flags, tuple(whose | row for row in _findings(report, keeps)))
+
+
+def keys_of(exchange: Mapping[str, Any], flags: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of an exchange, from its row and its flags."""
+    named = [(name, exchange[name]) for name in ("subject", "session", "model") if exchange[name]]
+    return tuple(key(name, value) for name, value in (*named, *(("flag", flag) for flag in flags)))
+
+
+def key(name: str, value: str) -> str:
+    """Return the key of a subject, session, model or flag: a word that is unlikely to occur in texts."""
+    return "k" + blake2b(f"{name}={value}".encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
 
 
 def summary_of(row: Mapping[Any, Any]) -> Summary:
@@ -109,15 +129,9 @@ def stored_of(row: Mapping[Any, Any]) -> Stored:
 
 def claim_row(stored: Stored, choice: int, id_: str) -> Row | None:
     """Return the row of a claim without a flag, for a decision on it; None if the exchange has no such claim."""
-    claims = (
-        claim
-        for each in stored.report.get("choices", ())
-        if each["index"] == choice
-        for claim in each.get("claims", ())
-        if claim["id"] == id_
-    )
-    claim = next(claims, None)
-    if claim is None:
+    found = (each for each in stored.report.get("choices", ()) if each["index"] == choice)
+    claims = {claim["id"]: claim for each in found for claim in each.get("claims", ())}
+    if (claim := claims.get(id_)) is None:
         return None
     _, start, end = stored.place(choice, claim)
     names = ("text", "pointer", "label", "verifier", "method", "score", "confidence", "reason")
@@ -143,82 +157,55 @@ def flags_of(joined: str) -> tuple[str, ...]:
 
 def without_texts(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report in its wire form without texts of answer or sources: claims keep their length and digest."""
-    consistency = report.get("consistency")
-    return {
+    bare = {
         **report,
-        **({"consistency": _consistency_without_text(consistency)} if consistency else {}),
-        "sources": [
-            {key: value for key, value in each.items() if key not in _NAMES} for each in report.get("sources", ())
-        ],
+        "sources": [_without(each, *_NAMES) for each in report.get("sources", ())],
         "choices": [
             {**choice, "claims": [_claim_without_text(claim) for claim in choice.get("claims", ())]}
             for choice in report.get("choices", ())
         ],
     }
+    if consistency := report.get("consistency"):
+        found = [_without(each, "statement", "earlier", "reason") for each in consistency["contradictions"]]
+        bare["consistency"] = {**consistency, "contradictions": found}
+    return bare
 
 
-def _consistency_without_text(consistency: Mapping[str, Any]) -> dict[str, Any]:
-    texts = ("statement", "earlier", "reason")
-    kept = [{key: value for key, value in each.items() if key not in texts} for each in consistency["contradictions"]]
-    return {**consistency, "contradictions": kept}
+def _without(values: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
 
 
 def _claim_without_text(claim: Mapping[str, Any]) -> dict[str, Any]:
-    citations = [{key: value for key, value in each.items() if key != "text"} for each in claim["citations"]]
-    kept = {key: value for key, value in claim.items() if key not in ("text", "reason")}
-    return {**kept, "chars": len(claim["text"]), "sha256": _sha256(claim["text"]), "citations": citations}
+    citations = [_without(each, "text") for each in claim["citations"]]
+    digest = {"chars": len(claim["text"]), "sha256": _sha256(claim["text"])}
+    return {**_without(claim, "text", "reason"), **digest, "citations": citations}
 
 
 def _packed(entry: Entry, keeps: bool) -> bytes:
-    report = loads(entry.kept)
-    sources = [_source(source) if keeps else {**_source(source), **dict.fromkeys(_NAMES), "text": "", "labels": ()}
-               for source in entry.report.sources]  # fmt: skip
-    content = {
-        "report": report if keeps else without_texts(report),
-        "choices": [_choice(choice) for choice in entry.choices] if keeps else [],
-        "sources": sources,
-        "prompt": [{"role": each.role, "text": _clean(each.text)} for each in entry.prompt] if keeps else [],
-    }
+    report, sources = loads(entry.kept), [_cleaned(source) for source in entry.report.sources]
+    if keeps:
+        content = {
+            "report": report,
+            "choices": [_cleaned(choice) for choice in entry.choices],
+            "sources": [source | {name: source[name] or None for name in _NAMES} for source in sources],
+            "prompt": [_cleaned(message) for message in entry.prompt],
+        }
+    else:
+        removed = {**dict.fromkeys(_NAMES), "text": "", "labels": ()}
+        report = without_texts(report)
+        content = {"report": report, "choices": [], "sources": [each | removed for each in sources], "prompt": []}
     return zlib.compress(dumps(content), 1)
 
 
-def _source(source: Source) -> Row:
-    return {
-        "id": _clean(source.id),
-        "kind": source.kind,
-        "text": _clean(source.text),
-        "message_index": source.message_index,
-        "part_index": source.part_index,
-        "offset": source.offset,
-        "title": _clean(source.title) if source.title else None,
-        "labels": tuple(map(_clean, source.labels)),
-        "label": _clean(source.label) if source.label else None,
-        "url": _clean(source.url) if source.url else None,
-    }
-
-
-def _choice(choice: Choice) -> Row:
-    return {
-        "index": choice.index,
-        "text": _clean(choice.text),
-        "finish_reason": choice.finish_reason,
-        "certainty": choice.certainty,
-        "arguments": tuple(map(_clean, choice.arguments)),
-        "unread": choice.unread,
-    }
-
-
-def _whole_answer(choices: Sequence[Choice]) -> str:
-    return "\n\n".join(text for choice in choices for text in (choice.text, *choice.arguments) if text)
-
-
-def _claim_counts(report: Report) -> Row:
-    labels = [judgement.verdict.label for choice in report.choices for judgement in choice.judgements]
-    return {
-        "claims": len(labels),
-        "checked": len(labels) - labels.count("not_checked"),
-        **{label: sum(each == label for each in labels) for label in LABELS},
-    }
+def _cleaned(value: Citation | Choice | PromptMessage | Source) -> Row:
+    """Return the fields of a value with clean texts."""
+    row = {each.name: getattr(value, each.name) for each in fields(value)}
+    for name, field in row.items():
+        if isinstance(field, str):
+            row[name] = _clean(field)
+        elif isinstance(field, tuple):
+            row[name] = tuple(map(_clean, field))
+    return row
 
 
 def _findings(report: Report, keeps: bool) -> Iterator[Row]:
@@ -226,14 +213,16 @@ def _findings(report: Report, keeps: bool) -> Iterator[Row]:
 
     A flag that only summarises others has a row if it is the only one.
     """
+    found = report.consistency.contradictions if report.consistency else ()
     raised: set[str] = set()
     taken: Counter[str] = Counter()
     for choice in report.choices:
         for judgement in choice.judgements:
-            contradictions = _contradictions(report, choice.index, judgement.claim.id)
+            claim = judgement.claim
+            contradictions = [each for each in found if (each.choice, each.claim) == (choice.index, claim.id)]
             if flags := _claim_flags(judgement, report.flags, is_inconsistent=bool(contradictions)):
                 raised.update(flags)
-                place = f"{choice.index}/{judgement.claim.pointer or ''}#{judgement.claim.start}-{judgement.claim.end}"
+                place = f"{choice.index}/{claim.pointer or ''}#{claim.start}-{claim.end}"
                 taken[place] += 1
                 number = f"+{taken[place]}" if taken[place] > 1 else ""
                 row = _claim_finding(choice.index, judgement, flags, contradictions, keeps)
@@ -242,11 +231,6 @@ def _findings(report: Report, keeps: bool) -> Iterator[Row]:
     telling = [flag for flag in others if flag not in _SUMMED]
     for flag in telling if raised or telling else others:
         yield {**_NO_CLAIM, "place": flag, "flags": flag}
-
-
-def _contradictions(report: Report, choice: int, claim: str) -> list[Contradiction]:
-    found = report.consistency.contradictions if report.consistency else ()
-    return [each for each in found if (each.choice, each.claim) == (choice, claim)]
 
 
 def _claim_flags(judgement: Judgement, flags: Sequence[str], *, is_inconsistent: bool) -> tuple[str, ...]:
@@ -268,16 +252,11 @@ def _claim_finding(
     contradicts.
     """
     claim, verdict = judgement.claim, judgement.verdict
-    citations = [
-        {"source": _clean(each.source), "start": each.start, "end": each.end, "score": each.score, "match": each.match}
-        | ({"text": _clean(each.text)} if keeps else {})
-        for each in verdict.citations
-    ]
-    citations += [
-        {"source": each.exchange, "start": 0, "end": len(each.earlier), "score": 0.0, "match": HISTORY}
-        | ({"text": _clean(each.earlier)} if keeps else {})
-        for each in contradictions
-    ]
+    citations = [_cleaned(each) for each in verdict.citations]
+    for each in contradictions:
+        text = _clean(each.earlier)
+        earlier = {"source": each.exchange, "start": 0, "end": len(text), "text": text, "score": 0.0, "match": HISTORY}
+        citations.append(earlier)
     is_flagged_itself = any(flag != "inconsistent_with_history" for flag in flags)
     reasons = [verdict.reason] if is_flagged_itself and verdict.reason else []
     reasons += [f"An earlier answer contradicts it: {each.reason}" for each in contradictions]
@@ -295,22 +274,9 @@ def _claim_finding(
         "confidence": judgement.confidence,
         "original_confidence": claim.stated_confidence,
         "reason": _clean(" ".join(reasons)) if keeps else None,
-        "citations": dumps(citations).decode(),
+        "citations": dumps(citations if keeps else [_without(each, "text") for each in citations]).decode(),
         "flags": ",".join(flags),
     }
-
-
-_NO_CLAIM: Row = dict.fromkeys(
-    (
-        "choice", "claim", "text", "start", "end", "pointer", "label", "verifier", "method", "score", "confidence",
-        "reason", "citations", "original_confidence",
-    )
-)  # fmt: skip
-
-
-def _bounded(count: int | None) -> int | None:
-    """Return a count that fits into a column; model servers may report any number."""
-    return None if count is None else min(count, 2**31 - 1)
 
 
 def _clean(text: str) -> str:

@@ -108,7 +108,7 @@ CONTENTS = Table(
     Column("packed", LargeBinary, nullable=False),
     Column("asked", Text),
 )
-"""`asked` is the interrogative sentence of the question; `keys` are words for finding exchanges (see `search`).
+"""`asked` is the interrogative sentence of the question; `keys` are words for finding exchanges (see `exchanges`).
 
 `packed` holds report, choices, sources and prompt: JSON compressed with zlib.
 """
