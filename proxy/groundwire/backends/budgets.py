@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from groundwire.domain import Budget, Citation, Claim, Estimate, Method, Probability, Source, Unavailable
-from groundwire.features.information_budget.estimates import unknown_citations
-from groundwire.features.information_budget.scrub import leave_one_out, scrub, scrub_all
+from groundwire.features.information_budget import unknown_citations
+from groundwire.features.scrub import leave_one_out, scrub, scrub_all
 from groundwire.scoring.budget import (
     TARGET,
     TARGETS,

@@ -17,8 +17,8 @@ from groundwire.dialects.dialect import Answer
 from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
 from groundwire.errors import Overload
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import believed
-from groundwire.features.information_budget.probe import (
+from groundwire.features.information_budget import believed
+from groundwire.features.probe import (
     Probe,
     Reply,
     ask,

@@ -15,7 +15,7 @@ from typing import Literal
 
 from groundwire.domain import Source
 from groundwire.errors import ConfigError
-from groundwire.features.information_budget.probe import CLAIM_HEADING, CONTEXT_HEADING, SYSTEM, quote, quote_sources
+from groundwire.features.probe import CLAIM_HEADING, CONTEXT_HEADING, SYSTEM, quote, quote_sources
 from groundwire.verifiers.entailment import Question
 
 Kind = Literal["stated", "contradicted", "silent"]

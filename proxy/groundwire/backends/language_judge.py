@@ -17,7 +17,7 @@ from groundwire.backends.estimators import THINKING_TOKENS, TOP_LOGPROBS, query_
 from groundwire.backends.judge_prompts import Kind, PromptProfile
 from groundwire.backends.model_client import Body, ModelClient, Refused, groups
 from groundwire.domain import Claim, Probability, Unavailable
-from groundwire.features.information_budget.probe import Reply, Token, from_openai, plain_token
+from groundwire.features.probe import Reply, Token, from_openai, plain_token
 from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
 
 T = TypeVar("T")

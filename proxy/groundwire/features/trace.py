@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 from groundwire.claims.answer import is_bare_number
 from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Source
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import assertion, judge_assertion, prove
-from groundwire.features.information_budget.probe import quote
+from groundwire.features.information_budget import assertion, judge_assertion, prove
+from groundwire.features.probe import quote
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import render_budget, render_citation, to_json

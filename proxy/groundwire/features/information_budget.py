@@ -26,8 +26,8 @@ from groundwire.domain import (
     Verdict,
 )
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.probe import exactly
-from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.features.probe import exactly
+from groundwire.features.scrub import scrub_all
 from groundwire.judge import GRAVITY, UNANSWERED, Judge, skipped
 from groundwire.policy import ModelPolicy, Policy
 from groundwire.scoring.aggregate import UNHEARD, support, with_confidence

@@ -13,7 +13,7 @@ from itertools import product
 from textwrap import shorten
 
 from groundwire.domain import ContradictionKind
-from groundwire.features.consistency.statements import (
+from groundwire.features.statements import (
     MANY,
     Statement,
     are_of_one_time,

@@ -13,8 +13,8 @@ from itertools import groupby
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Severity, Source
 from groundwire.evidence.index import Context
-from groundwire.features.consistency.contradiction import Opposition, is_superseded, opposition
-from groundwire.features.consistency.statements import Statement, are_of_one_time, is_same, may_be_of_one
+from groundwire.features.contradiction import Opposition, is_superseded, opposition
+from groundwire.features.statements import Statement, are_of_one_time, is_same, may_be_of_one
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import Consistency, Contradiction
