@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from groundwire.domain import Claim, Estimate, Probability, Source
 from groundwire.errors import MemoryUnavailable
+from groundwire.features.information_budget import MARKER
 from groundwire.features.memory import GatePolicy
-from groundwire.features.scrub import MARKER
 from groundwire.gateway.claims import Answered, ClaimChecker, Memory, Offered
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Backend, Estimators, estimate_cache
