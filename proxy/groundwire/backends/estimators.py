@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from groundwire.backends.model_client import Body, ModelClient, Refused, groups
@@ -52,6 +52,7 @@ SAMPLES = unanimous_samples(TARGETS["samples"])
 _Verdicts = tuple[bool | None, ...]
 
 
+@dataclass(slots=True)
 class ChatEstimator:
     """A model behind OpenAI's dialect, queried with prompts of `probe`; see `Estimator`.
 
@@ -59,16 +60,15 @@ class ChatEstimator:
     threshold is asked about again, alone. Without `has_logprobs` the model is sampled from the start.
     """
 
-    def __init__(self, client: ModelClient, model: str, *, has_logprobs: bool = True) -> None:
-        self._client = client
-        self._model = model
-        self._has_logprobs = has_logprobs
-        self._thinks = False
+    client: ModelClient
+    model: str
+    has_logprobs: bool = True
+    _thinks: bool = field(default=False, init=False)
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the probability of YES to one claim."""
         probe = await asyncio.to_thread(ask, claim, context)
-        if self._has_logprobs:
+        if self.has_logprobs:
             reply = await self._most_likely_reply(probe)
             if isinstance(reply, Unavailable):
                 return reply
@@ -82,7 +82,7 @@ class ChatEstimator:
         """Return the probabilities of several claims on one context, one call for each group, all groups
         concurrently.
         """
-        batches = groups(claims, self._client.limits.batch_size)
+        batches = groups(claims, self.client.limits.batch_size)
         found = await asyncio.gather(*(self._group(group, context) for group in batches))
         return [estimate for group in found for estimate in group]
 
@@ -96,7 +96,7 @@ class ChatEstimator:
         return [again.get(place, estimate) for place, estimate in enumerate(found)]
 
     async def _together(self, probe: Probe) -> Sequence[Estimate]:
-        if not self._has_logprobs:
+        if not self.has_logprobs:
             return await self._sampled(probe)
         reply = await self._most_likely_reply(probe)
         if isinstance(reply, Unavailable):
@@ -135,11 +135,11 @@ class ChatEstimator:
             if isinstance(answer, Refused) and _wants_budget(answer):
                 self._thinks = True
                 answer = await self._ask(probe, _THINKING)
-        return self._client.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
+        return self.client.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
 
     async def _ask(self, probe: Probe, fields: Mapping[str, Any]) -> Body | Refused | Unavailable:
         messages = [{"role": "system", "content": probe.system}, {"role": "user", "content": probe.user}]
-        return await self._client.ask({"model": self._model, "messages": messages, **fields})
+        return await self.client.ask({"model": self.model, "messages": messages, **fields})
 
 
 def _wants_budget(refused: Refused) -> bool:

@@ -37,18 +37,6 @@ _GRACE_S = 0.5  # extra time for a server to stop a statement
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """A named query; `:name` in it is a parameter.
-
-    It returns a row for each value, with columns `label` and `value` and optionally `unit` and `period`; or a row for
-    each period, with `label`, `start` and `end`.
-    """
-
-    name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
 class Shortfall:
     """A failure of a query and its reason; with `row_limit` and `not_a_number` the other rows are still used."""
 
@@ -72,13 +60,17 @@ class Facts:
 
 
 class FactsDatabase:
-    """Queries to one database. Connections are opened on first use; `close` closes them all."""
+    """Queries to one database. Connections are opened on first use; `close` closes them all.
 
-    def __init__(self, url: str, templates: Sequence[Template], timeout_s: float = 2.0, max_rows: int = 500) -> None:
+    `templates` are SQL by name; `:name` in it is a parameter. Each returns a row for each value, with columns `label`
+    and `value` and optionally `unit` and `period`; or a row for each period, with `label`, `start` and `end`.
+    """
+
+    def __init__(self, url: str, templates: Mapping[str, str], timeout_s: float = 2.0, max_rows: int = 500) -> None:
         parsed = make_url(url)
         self._is_sqlite = parsed.get_backend_name() == "sqlite"
         self._file = Path(parsed.database or "") if self._is_sqlite else None
-        self._queries = {template.name: text(template.sql) for template in templates}
+        self._queries = {name: text(sql) for name, sql in templates.items()}
         self._timeout_s, self._max_rows = timeout_s, max_rows
         self._engine = create_async_engine(
             _read_only_sqlite(parsed) if self._is_sqlite else parsed.set(drivername="postgresql+psycopg"),

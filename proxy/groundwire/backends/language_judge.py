@@ -158,58 +158,50 @@ FORMS = (
 _PLAIN, _THINKING, _COMPLETION = 1, 2, 3
 
 
+@dataclass(frozen=True, slots=True)
 class ChatJudge:
     """A model behind OpenAI's dialect, asked about one claim at a time, so many at once as its limits allow.
 
     `forms` remembers, by the model's name, which form of the question its server takes.
     """
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        profile: PromptProfile,
-        forms: MutableMapping[str, int],
-        *,
-        has_logprobs: bool = True,
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._profile = profile
-        self._forms = forms
-        self._first = 0 if has_logprobs else _PLAIN
+    client: ModelClient
+    model: str
+    profile: PromptProfile
+    forms: MutableMapping[str, int]
+    has_logprobs: bool = True
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
         return await asyncio.gather(*(self._one(question) for question in questions))
 
     async def _one(self, question: Question) -> Opinion:
-        messages = await asyncio.to_thread(self._profile.messages, question)
-        at = max(self._first, self._forms.get(self._model, 0))
+        messages = await asyncio.to_thread(self.profile.messages, question)
+        at = max(0 if self.has_logprobs else _PLAIN, self.forms.get(self.model, 0))
         while at < len(FORMS):
-            answer = await self._client.ask(self._body(messages, FORMS[at]))
+            answer = await self.client.ask(self._body(messages, FORMS[at]))
             if isinstance(answer, Unavailable):
                 return answer
             if isinstance(answer, Refused):
                 at = _after_refusal(at, answer)
                 continue
-            self._forms[self._model] = max(at, self._forms.get(self._model, 0))
+            self.forms[self.model] = max(at, self.forms.get(self.model, 0))
             reply = next(iter(from_openai(answer)), Reply(""))
-            opinion = read_answer(reply, self._profile.words)
+            opinion = read_answer(reply, self.profile.words)
             if isinstance(opinion, Entailment) or FORMS[at].thinks or not _is_cut(answer, reply):
                 return opinion
             at = _THINKING
-        return self._client.failed("it refuses the question in every form")
+        return self.client.failed("it refuses the question in every form")
 
     def _body(self, messages: Sequence[Mapping[str, str]], form: Form) -> Mapping[str, Any]:
-        body: dict[str, Any] = {"model": self._model, "messages": list(messages)}
-        body[form.limit] = THINKING_TOKENS if form.thinks else self._profile.max_tokens
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body[form.limit] = THINKING_TOKENS if form.thinks else self.profile.max_tokens
         if form.limit == "max_tokens":
             body["temperature"] = 0.0  # which reasoning models refuse along with max_tokens
         if form.has_logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        if form.is_structured and self._profile.is_structured:
-            body["response_format"] = _response_format(self._profile)
+        if form.is_structured and self.profile.is_structured:
+            body["response_format"] = _response_format(self.profile)
         return body
 
 
