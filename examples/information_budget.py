@@ -19,7 +19,7 @@ from starlette.routing import Route
 from groundwire.config import Settings
 from groundwire.demo.show import serving
 from groundwire.domain import Citation, Probability, Source
-from groundwire.features.information_budget.scrub import scrub
+from groundwire.features.information_budget import scrub
 from groundwire.http.app import build_app
 from groundwire.scoring.budget import measure
 from groundwire.telemetry import configure_logs

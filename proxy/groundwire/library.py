@@ -40,8 +40,7 @@ from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
 from groundwire.evidence.messages import question as asked
 from groundwire.features import trace
-from groundwire.features.information_budget.estimates import assertion, joined, prove, targets_of, with_budget
-from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.features.information_budget import assertion, joined, prove, scrub_all, targets_of, with_budget
 from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify

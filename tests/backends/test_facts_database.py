@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from servers import databases
 
-from groundwire.backends.facts import Facts, FactsDatabase, Template
+from groundwire.backends.facts import Facts, FactsDatabase
 
 ROWS = [
     (1, "Net operating income", 1250000.0, "USD", "Q3 2024"),
@@ -59,7 +59,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def ask(place: Place, queries: Mapping[str, str], parameters: Mapping[str, object], **limits: float) -> Facts:
     """Return the results of the queries; `{t}` in them is the table."""
-    templates = [Template(name, sql.replace("{t}", f"{place.prefix}figures")) for name, sql in queries.items()]
+    templates = {name: sql.replace("{t}", f"{place.prefix}figures") for name, sql in queries.items()}
 
     async def work() -> Facts:
         database = FactsDatabase(place.url, templates, **limits)  # type: ignore[arg-type]

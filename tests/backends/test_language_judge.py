@@ -14,8 +14,7 @@ from asked import asking
 from edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 from groundwire.backends.estimators import THINKING_TOKENS
-from groundwire.backends.judge_prompts import PROMPT_PROFILES, find_prompt_profile
-from groundwire.backends.language_judge import ChatJudge, ServiceJudge
+from groundwire.backends.language_judge import PROMPT_PROFILES, ChatJudge, ServiceJudge, find_prompt_profile
 from groundwire.domain import Source, Unavailable
 from groundwire.errors import ConfigError
 from groundwire.verifiers.entailment import Entailment, Opinion, Question

@@ -23,8 +23,8 @@ from tiny_models import (
 )
 from tokenizers import Tokenizer
 
-from groundwire.backends.models import find_files
-from groundwire.backends.onnx import Format, OnnxModel
+from groundwire.backends.models import Profile, find_files
+from groundwire.backends.onnx import OnnxModel
 from groundwire.backends.pairs import claim_first_matched
 from groundwire.errors import ConfigError
 from groundwire.verifiers.entailment import Entailment, Question
@@ -39,7 +39,7 @@ PAIRS = [
 
 
 def load(folder: Path, file: str | None = None, **format_: Any) -> OnnxModel:
-    return OnnxModel(find_files(str(folder), None, file), Format(**format_))
+    return OnnxModel(find_files(str(folder), None, file), Profile(str(folder), **format_))
 
 
 def ask(model: OnnxModel, claim: str, evidence: str) -> Entailment:

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from groundwire.domain import Budget, Probability, Unavailable
-from groundwire.features.information_budget.probe import from_samples
 from groundwire.features.memory import UNVERIFIED_SHARE, GatePolicy, admit
+from groundwire.features.probe import from_samples
 from groundwire.scoring.budget import kl_bits, measure, target_of, unasked
 
 LENIENT = GatePolicy(reject_unsupported=False)

@@ -12,7 +12,7 @@ import pytest
 from groundwire.backends.model_client import Limits, Meter
 from groundwire.config import Settings
 from groundwire.domain import Claim, Estimate, Source, Unavailable
-from groundwire.features.information_budget.probe import exactly
+from groundwire.features.probe import exactly
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Backend, Estimators, context_digest, estimate_cache, estimate_key
 

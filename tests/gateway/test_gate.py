@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from groundwire.domain import Claim, Estimate, Probability, Source
 from groundwire.errors import MemoryUnavailable
-from groundwire.features.information_budget.scrub import MARKER
+from groundwire.features.information_budget import MARKER
 from groundwire.features.memory import GatePolicy
 from groundwire.gateway.claims import Answered, ClaimChecker, Memory, Offered
 from groundwire.gateway.forward import Caller

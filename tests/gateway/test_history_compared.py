@@ -11,7 +11,7 @@ from storage.history.entries import entry, opened, stored
 
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.request import Request, read_options
-from groundwire.features.consistency.compare import EarlierAnswer
+from groundwire.features.consistency import EarlierAnswer
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.service import ExternalContext, ExternalContextLoader
 from groundwire.gateway.session import GroundingSession

@@ -17,7 +17,7 @@ from groundwire import (
     verify_claims_async,
 )
 from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
-from groundwire.features.information_budget.scrub import MARKER
+from groundwire.features.information_budget import MARKER
 
 EVIDENCE = "Revenue came to $5 million in 2023. Dr. Lee leads the team in Oslo."
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from groundwire.domain import BudgetStatus, Estimate, Probability, Unavailable
-from groundwire.features.information_budget.probe import exactly
+from groundwire.features.probe import exactly
 from groundwire.scoring.budget import (
     LABELS,
     TARGET,

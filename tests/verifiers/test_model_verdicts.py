@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Label, Source, Verdict
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import assertion, judge_assertion
+from groundwire.features.information_budget import assertion, judge_assertion
 from groundwire.judge import BATCH, Judge
 from groundwire.policy import Policy
 from groundwire.verifiers.entailment import Entailment, Question, State

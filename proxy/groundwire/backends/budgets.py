@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from groundwire.domain import Budget, Citation, Claim, Estimate, Method, Probability, Source, Unavailable
-from groundwire.features.information_budget.estimates import unknown_citations
-from groundwire.features.information_budget.scrub import leave_one_out, scrub, scrub_all
+from groundwire.features.information_budget import leave_one_out, scrub, scrub_all, unknown_citations
 from groundwire.scoring.budget import (
     TARGET,
     TARGETS,
@@ -59,14 +58,18 @@ async def budgets(
     """
     found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(cited_claims)}
     to_ask = {place: cited_claims[place] for place, budget in found.items() if budget is None}
-    p1 = await _p1(to_ask, sources, estimator)
+    claims = [each.claim for each in to_ask.values()]
+    p1 = dict(zip(to_ask, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
     wanting = {
         place: each for place, each in to_ask.items() if needs_p0(p1[place], target_of(p1[place]), threshold_bits)
     }
     p0 = await _p0(wanting, sources, estimator)
     measured = {place: measure(p1[place], p0.get(place), target=target_of(p1[place])) for place in to_ask}
-    supported = {at: each for at, each in wanting.items() if measured[at].status == "supported"}
-    several = {at: each for at, each in supported.items() if len(each.citations) > 1}
+    several = {
+        place: each
+        for place, each in wanting.items()
+        if measured[place].status == "supported" and len(each.citations) > 1
+    }
     ablated = await asyncio.gather(*(_ablated(each, sources, p1[at], estimator) for at, each in several.items()))
     for place, ablations in zip(several, ablated, strict=True):
         measured[place] = measure(p1[place], p0[place], ablations, target_of(p1[place]))
@@ -78,13 +81,6 @@ def target_of(estimate: Estimate) -> float:
     return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
 
 
-async def _p1(
-    cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
-) -> Mapping[int, Estimate]:
-    claims = [each.claim for each in cited_claims.values()]
-    return dict(zip(cited_claims, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
-
-
 async def _p0(
     cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
 ) -> Mapping[int, Estimate]:
@@ -94,16 +90,13 @@ async def _p0(
         alike.setdefault(each.citations, []).append(place)
 
     async def together(citations: tuple[Citation, ...], places: Sequence[int]) -> Mapping[int, Estimate]:
-        scrubbed = await asyncio.to_thread(_scrubbed, sources, citations)
+        removed = (scrub, sources, citations) if citations else (scrub_all, sources)
+        scrubbed = await asyncio.to_thread(*removed)
         claims = [cited_claims[place].claim for place in places]
         return dict(zip(places, await estimator.batch_estimate(claims, scrubbed), strict=True))
 
     found = await asyncio.gather(*(together(*each) for each in alike.items()))
     return {place: estimate for group in found for place, estimate in group.items()}
-
-
-def _scrubbed(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[Source, ...]:
-    return scrub(sources, citations) if citations else scrub_all(sources)
 
 
 async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estimator: Estimator) -> tuple[Ablation, ...]:

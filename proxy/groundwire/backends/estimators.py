@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from groundwire.backends.model_client import Body, ModelClient, Refused, groups
@@ -17,8 +17,8 @@ from groundwire.dialects.dialect import Answer
 from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
 from groundwire.errors import Overload
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import believed
-from groundwire.features.information_budget.probe import (
+from groundwire.features.information_budget import believed
+from groundwire.features.probe import (
     Probe,
     Reply,
     ask,
@@ -41,6 +41,8 @@ TOP_LOGPROBS = 20
 THINKING_TOKENS = 2048
 """The budget of a model that thinks before it answers."""
 
+_THINKING = {"max_completion_tokens": THINKING_TOKENS}  # for a model that takes neither max_tokens nor a temperature
+
 _ROUND = 5  # answers requested at once, after a first one that may show that sampling is impossible
 _UNREADABLE = ("no_verdict", "misaligned", "no_samples")  # in a group; asked alone it may be readable
 
@@ -50,6 +52,7 @@ SAMPLES = unanimous_samples(TARGETS["samples"])
 _Verdicts = tuple[bool | None, ...]
 
 
+@dataclass(slots=True)
 class ChatEstimator:
     """A model behind OpenAI's dialect, queried with prompts of `probe`; see `Estimator`.
 
@@ -57,21 +60,20 @@ class ChatEstimator:
     threshold is asked about again, alone. Without `has_logprobs` the model is sampled from the start.
     """
 
-    def __init__(self, client: ModelClient, model: str, *, has_logprobs: bool = True) -> None:
-        self._client = client
-        self._model = model
-        self._has_logprobs = has_logprobs
-        self._thinks = False
+    client: ModelClient
+    model: str
+    has_logprobs: bool = True
+    _thinks: bool = field(default=False, init=False)
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the probability of YES to one claim."""
         probe = await asyncio.to_thread(ask, claim, context)
-        if self._has_logprobs:
+        if self.has_logprobs:
             reply = await self._most_likely_reply(probe)
             if isinstance(reply, Unavailable):
                 return reply
             found = read(reply) if reply else Unavailable("no_logprobs")
-            if not _needs_sampling(found):
+            if not _is_unavailable(found, "no_logprobs", "misaligned"):
                 return found
         (estimate,) = await self._sampled(probe)
         return estimate
@@ -80,11 +82,9 @@ class ChatEstimator:
         """Return the probabilities of several claims on one context, one call for each group, all groups
         concurrently.
         """
-        found = await asyncio.gather(*(self._group(group, context) for group in self._groups(claims)))
+        batches = groups(claims, self.client.limits.batch_size)
+        found = await asyncio.gather(*(self._group(group, context) for group in batches))
         return [estimate for group in found for estimate in group]
-
-    def _groups(self, claims: Sequence[Claim]) -> list[Sequence[Claim]]:
-        return groups(claims, self._client.limits.batch_size)
 
     async def _group(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
         if len(claims) == 1:
@@ -96,19 +96,20 @@ class ChatEstimator:
         return [again.get(place, estimate) for place, estimate in enumerate(found)]
 
     async def _together(self, probe: Probe) -> Sequence[Estimate]:
-        if not self._has_logprobs:
+        if not self.has_logprobs:
             return await self._sampled(probe)
         reply = await self._most_likely_reply(probe)
         if isinstance(reply, Unavailable):
             return [reply] * probe.count
         found = read_all(reply, probe.count) if reply else [Unavailable("no_logprobs")] * probe.count
-        return await self._sampled(probe) if any(map(_has_no_logprobs, found)) else found
+        return await self._sampled(probe) if any(_is_unavailable(each, "no_logprobs") for each in found) else found
 
     async def _most_likely_reply(self, probe: Probe) -> Reply | Unavailable | None:
         """Return the most likely answer with its probabilities; None when the server refuses to provide them."""
         if self._thinks:
             return None
-        answer = await self._client.ask(_question(self._model, probe, 0.0, logprobs=True, top_logprobs=TOP_LOGPROBS))
+        fields = {"max_tokens": probe.max_tokens, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        answer = await self._ask(probe, fields)
         if isinstance(answer, Refused):
             self._thinks = _wants_budget(answer)
             return None
@@ -127,28 +128,18 @@ class ChatEstimator:
         return [sampled(column) for column in zip(*answers, strict=True)]
 
     async def _sample(self, probe: Probe) -> Reply | Unavailable:
-        question = _thinking_question if self._thinks else _sampling_question
-        answer = await self._client.ask(question(self._model, probe))
-        if not self._thinks and isinstance(answer, Refused) and _wants_budget(answer):
-            self._thinks = True
-            answer = await self._client.ask(_thinking_question(self._model, probe))
-        return self._client.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
+        if self._thinks:
+            answer = await self._ask(probe, _THINKING)
+        else:
+            answer = await self._ask(probe, {"max_tokens": probe.max_tokens, "temperature": 1.0})
+            if isinstance(answer, Refused) and _wants_budget(answer):
+                self._thinks = True
+                answer = await self._ask(probe, _THINKING)
+        return self.client.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
 
-
-def _question(model: str, probe: Probe, temperature: float, **fields: Any) -> Mapping[str, Any]:
-    messages = [{"role": "system", "content": probe.system}, {"role": "user", "content": probe.user}]
-    common = {"model": model, "messages": messages, "max_tokens": probe.max_tokens, "temperature": temperature}
-    return {**common, **fields}
-
-
-def _sampling_question(model: str, probe: Probe) -> Mapping[str, Any]:
-    return _question(model, probe, 1.0)
-
-
-def _thinking_question(model: str, probe: Probe) -> Mapping[str, Any]:
-    """Return the question to a reasoning model, which takes neither `max_tokens` nor a temperature."""
-    common = {key: value for key, value in _question(model, probe, 1.0).items() if key in ("model", "messages")}
-    return {**common, "max_completion_tokens": THINKING_TOKENS}
+    async def _ask(self, probe: Probe, fields: Mapping[str, Any]) -> Body | Refused | Unavailable:
+        messages = [{"role": "system", "content": probe.system}, {"role": "user", "content": probe.user}]
+        return await self.client.ask({"model": self.model, "messages": messages, **fields})
 
 
 def _wants_budget(refused: Refused) -> bool:
@@ -162,12 +153,8 @@ def _reply(answer: Body | Unavailable) -> Reply | Unavailable:
     return next(iter(from_openai(answer)), Reply(""))
 
 
-def _needs_sampling(estimate: Estimate) -> bool:
-    return isinstance(estimate, Unavailable) and estimate.cause in ("no_logprobs", "misaligned")
-
-
-def _has_no_logprobs(estimate: Estimate) -> bool:
-    return isinstance(estimate, Unavailable) and estimate.cause == "no_logprobs"
+def _is_unavailable(estimate: Estimate, *causes: str) -> bool:
+    return isinstance(estimate, Unavailable) and estimate.cause in causes
 
 
 def _is_doubtful(estimate: Estimate) -> bool:
@@ -186,14 +173,14 @@ Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]
 """Run a CPU-bound job off the event loop; raises Overload when there is no capacity."""
 
 
+@dataclass(frozen=True, slots=True)
 class EmbeddedEstimator:
     """An `Estimator` that runs in this process. `until` is the deadline on the clock of the event loop."""
 
-    def __init__(self, run: Run, policy: Policy, until: float, judge: Judge = Judge()) -> None:
-        self._run = run
-        self._policy = policy
-        self._until = until
-        self._judge = judge
+    run: Run
+    policy: Policy
+    until: float
+    judge: Judge = Judge()
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the probability that the sources support one claim."""
@@ -203,8 +190,8 @@ class EmbeddedEstimator:
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
         """Return the probabilities that the sources support several claims."""
         try:
-            async with asyncio.timeout_at(self._until):
-                return await self._run(lambda: self._probabilities(claims, context))
+            async with asyncio.timeout_at(self.until):
+                return await self.run(lambda: self._probabilities(claims, context))
         except TimeoutError:
             return [Unavailable("timeout")] * len(claims)
         except Overload:
@@ -212,27 +199,27 @@ class EmbeddedEstimator:
 
     def _probabilities(self, claims: Sequence[Claim], sources: Sequence[Source]) -> list[Estimate]:
         context = Context(sources)
-        return [believed(self._judge.one(claim, context, self._policy)) for claim in claims]
+        return [believed(self.judge.one(claim, context, self.policy)) for claim in claims]
 
 
 VERSION = 1
 
 
+@dataclass(frozen=True, slots=True)
 class ServiceEstimator:
     """Query a service that returns probabilities; see `Estimator`."""
 
-    def __init__(self, client: ModelClient) -> None:
-        self._client = client
+    client: ModelClient
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the service's probability of one claim."""
-        (estimate,) = await query_service(self._client, [claim], context)
+        (estimate,) = await query_service(self.client, [claim], context)
         return estimate
 
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
         """Return the service's probabilities of several claims on one context, all groups concurrently."""
-        batches = groups(claims, self._client.limits.batch_size)
-        found = await asyncio.gather(*(query_service(self._client, group, context) for group in batches))
+        batches = groups(claims, self.client.limits.batch_size)
+        found = await asyncio.gather(*(query_service(self.client, group, context) for group in batches))
         return [estimate for group in found for estimate in group]
 
 
@@ -243,48 +230,40 @@ async def query_service(client: ModelClient, claims: Sequence[Claim], context: S
         return [answer] * len(claims)
     if isinstance(answer, Refused):
         return [client.failed(f"status {answer.status}")] * len(claims)
-    return _read_service_answer(answer, len(claims))
+    listed = answer.get("estimates")
+    entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    ids = map(str, range(1, len(claims) + 1))
+    return [_estimate([each for each in entries if each.get("id") == id_]) for id_ in ids]
 
 
 def _service_question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
     """Return the question to the service: the sources, and the claims with ids counted from "1"."""
-    numbered = [_claim(claim, str(place)) for place, claim in enumerate(claims, start=1)]
-    return {"version": VERSION, "context": [_source(each) for each in context], "claims": numbered}
-
-
-def _read_service_answer(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
-    """Return the probabilities in an answer about `count` claims; an entry that is missing, repeated or invalid is
-    unavailable.
-    """
-    listed = answer.get("estimates")
-    entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-    return tuple(_estimate([each for each in entries if each.get("id") == str(n)]) for n in range(1, count + 1))
+    sources = [
+        {"id": source.id, **({"title": source.title} if source.title else {}), "text": source.text}
+        for source in context
+    ]
+    numbered = [
+        {"id": str(number), "claim": claim.text, **({"said_before": claim.lead} if claim.lead else {})}
+        for number, claim in enumerate(claims, start=1)
+    ]
+    return {"version": VERSION, "context": sources, "claims": numbered}
 
 
 def _estimate(entries: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the probability of a claim; unavailable if its entry is missing, repeated or invalid."""
     if len(entries) != 1:
         return Unavailable("no_verdict" if not entries else "misaligned")
-    value = entries[0].get("probability")
+    value, contradiction = entries[0].get("probability"), entries[0].get("contradiction")
     bounds = (entries[0].get("lower", value), value, entries[0].get("upper", value))
-    if any(isinstance(bound, bool) or not isinstance(bound, int | float) for bound in bounds):
+    contradicted = 0.0 if contradiction is None else contradiction
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in (*bounds, contradicted)):
         return Unavailable("no_verdict")
     lower, value, upper = map(float, bounds)
-    contradiction = entries[0].get("contradiction")
-    is_number = isinstance(contradiction, int | float) and not isinstance(contradiction, bool)
-    is_sound = contradiction is None or (is_number and 0.0 <= contradiction <= 1.0)
-    if not (is_sound and 0.0 <= lower <= value <= upper <= 1.0):
+    if not (0.0 <= lower <= value <= upper <= 1.0 and 0.0 <= contradicted <= 1.0):
         return Unavailable("no_verdict")
     return Probability(
         value, lower, upper, "service", contradiction=None if contradiction is None else float(contradiction)
     )
-
-
-def _source(source: Source) -> Mapping[str, str]:
-    return {"id": source.id, **({"title": source.title} if source.title else {}), "text": source.text}
-
-
-def _claim(claim: Claim, id_: str) -> Mapping[str, str]:
-    return {"id": id_, "claim": claim.text, **({"said_before": claim.lead} if claim.lead else {})}
 
 
 _MAX_TOKENS = 200

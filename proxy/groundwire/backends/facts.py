@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -37,18 +37,6 @@ _GRACE_S = 0.5  # extra time for a server to stop a statement
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """A named query; `:name` in it is a parameter.
-
-    It returns a row for each value, with columns `label` and `value` and optionally `unit` and `period`; or a row for
-    each period, with `label`, `start` and `end`.
-    """
-
-    name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
 class Shortfall:
     """A failure of a query and its reason; with `row_limit` and `not_a_number` the other rows are still used."""
 
@@ -72,13 +60,17 @@ class Facts:
 
 
 class FactsDatabase:
-    """Queries to one database. Connections are opened on first use; `close` closes them all."""
+    """Queries to one database. Connections are opened on first use; `close` closes them all.
 
-    def __init__(self, url: str, templates: Sequence[Template], timeout_s: float = 2.0, max_rows: int = 500) -> None:
+    `templates` are SQL by name; `:name` in it is a parameter. Each returns a row for each value, with columns `label`
+    and `value` and optionally `unit` and `period`; or a row for each period, with `label`, `start` and `end`.
+    """
+
+    def __init__(self, url: str, templates: Mapping[str, str], timeout_s: float = 2.0, max_rows: int = 500) -> None:
         parsed = make_url(url)
         self._is_sqlite = parsed.get_backend_name() == "sqlite"
         self._file = Path(parsed.database or "") if self._is_sqlite else None
-        self._queries = {template.name: text(template.sql) for template in templates}
+        self._queries = {name: text(sql) for name, sql in templates.items()}
         self._timeout_s, self._max_rows = timeout_s, max_rows
         self._engine = create_async_engine(
             _read_only_sqlite(parsed) if self._is_sqlite else parsed.set(drivername="postgresql+psycopg"),
@@ -128,12 +120,10 @@ class FactsDatabase:
         """Return the rows, at most one more than the limit."""
         if self._file and not await asyncio.to_thread(self._file.is_file):
             raise FileNotFoundError(self._file)
-        async with self._engine.connect() as connection, self._limited(connection):
+        timeout_s = self._timeout_s if self._is_sqlite else None
+        async with self._engine.connect() as connection, _sqlite_limit(connection, timeout_s):
             result = await connection.stream(query, parameters)
             return await result.mappings().fetchmany(self._max_rows + 1)
-
-    def _limited(self, connection: AsyncConnection) -> _Limited:
-        return _Limited(connection, self._timeout_s if self._is_sqlite else None)
 
     def _failed(self, name: str, error: Exception) -> Shortfall:
         cause = getattr(error, "orig", None) or error
@@ -144,26 +134,25 @@ class FactsDatabase:
         return Shortfall(name, "timeout" if is_late else "error", "" if is_late else type(cause).__name__)
 
 
-class _Limited:
-    """A time limit on the statements of a SQLite connection, which has no built-in limit."""
+@asynccontextmanager
+async def _sqlite_limit(connection: AsyncConnection, timeout_s: float | None) -> AsyncIterator[None]:
+    """Limit the time of the statements of a SQLite connection, which has no built-in limit; None for no limit."""
+    if timeout_s is None:
+        yield
+        return
 
-    def __init__(self, connection: AsyncConnection, timeout_s: float | None) -> None:
-        self._connection, self._timeout_s = connection, timeout_s
-
-    async def __aenter__(self) -> None:
-        if self._timeout_s is not None:
-            deadline = time.monotonic() + self._timeout_s
-            await self._watch(lambda: int(time.monotonic() > deadline))
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._timeout_s is not None:
-            with suppress(SQLAlchemyError):
-                await self._watch(None)
-
-    async def _watch(self, is_over: Any) -> None:
-        driver = (await self._connection.get_raw_connection()).driver_connection
+    async def watch(is_over: Callable[[], int] | None) -> None:
+        driver = (await connection.get_raw_connection()).driver_connection
         if driver is not None:
             await driver.set_progress_handler(is_over, _LOOK_EVERY)
+
+    deadline = time.monotonic() + timeout_s
+    await watch(lambda: int(time.monotonic() > deadline))
+    try:
+        yield
+    finally:
+        with suppress(SQLAlchemyError):
+            await watch(None)
 
 
 def _read_only_sqlite(url: URL) -> URL:

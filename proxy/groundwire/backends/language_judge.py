@@ -1,26 +1,132 @@
 """Ask language models and services as judges about open claims, and read their answers.
 
-The probabilities of the tokens of an answer are used where they are known.
+Each prompt follows its model's published format: the pages and templates of bespoke-minicheck and granite3-guardian in
+Ollama's library, and the cookbooks of github.com/ibm-granite/granite-guardian. The probabilities of the tokens of an
+answer are used where they are known.
 """
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 import re
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
 
 from groundwire.backends.estimators import THINKING_TOKENS, TOP_LOGPROBS, query_service
-from groundwire.backends.judge_prompts import Kind, PromptProfile
 from groundwire.backends.model_client import Body, ModelClient, Refused, groups
-from groundwire.domain import Claim, Probability, Unavailable
-from groundwire.features.information_budget.probe import Reply, Token, from_openai, plain_token
+from groundwire.domain import Claim, Source, Unavailable
+from groundwire.errors import ConfigError
+from groundwire.features.probe import (
+    CLAIM_HEADING,
+    SYSTEM,
+    Reply,
+    Token,
+    claim_fields,
+    from_openai,
+    lay_out,
+    plain_token,
+)
 from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
 
-T = TypeVar("T")
+Kind = Literal["stated", "contradicted", "silent"]
+Message = Mapping[str, str]
+Words = Mapping[Kind, tuple[str, ...]]
+
+_QUESTION = """What does the context above say of the claim? Answer with one of these and nothing else:
+STATED: the context states the claim in whatever words, or it follows from what the context states.
+CONTRADICTED: the context states something that cannot be true together with the claim.
+NOT STATED: the context does neither, however likely the claim may be."""
+_BREAKS_PROMPT = re.compile(r"\n\s*(?=(?:Document|Claim):)")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProfile:
+    """The prompt for one kind of model, and the meaning of the words in its answers.
+
+    `words` are in lower case; the prompt asks for the first of a kind. With `is_structured`, a model that
+    thinks first is asked for its answer as JSON.
+    """
+
+    messages: Callable[[Question], list[Message]]
+    words: Words
+    max_tokens: int
+    is_structured: bool = False
+
+
+def _chat(question: Question) -> list[Message]:
+    claim = claim_fields(question.claim, question.lead)
+    user = lay_out(question.sources, CLAIM_HEADING, claim, _QUESTION)
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
+
+
+def _minicheck(question: Question) -> list[Message]:
+    document, claim = (_BREAKS_PROMPT.sub(" ", text) for text in (_document(question.sources), question.claim))
+    return [{"role": "user", "content": f"Document: {document}\nClaim: {claim}"}]
+
+
+def _guardian(role: str) -> Callable[[Question], list[Message]]:
+    """Return the prompt of a Granite Guardian that takes the sources in a message with this role."""
+
+    def messages(question: Question) -> list[Message]:
+        return [
+            {"role": "system", "content": "groundedness"},
+            {"role": role, "content": _document(question.sources)},
+            {"role": "assistant", "content": question.claim},
+        ]
+
+    return messages
+
+
+def _document(sources: Sequence[Source]) -> str:
+    return "\n\n".join(f"{source.title}\n{source.text}" if source.title else source.text for source in sources)
+
+
+_YES_IS_STATED: Words = {"stated": ("yes",), "silent": ("no",)}
+_YES_IS_RISK: Words = {"stated": ("no",), "silent": ("yes",)}
+
+PROMPT_PROFILES: Mapping[str, PromptProfile] = MappingProxyType(
+    {
+        "chat": PromptProfile(
+            _chat,
+            {
+                "stated": ("stated", "supported", "yes", "true"),
+                "contradicted": ("contradicted", "contradicts", "contradiction", "false"),
+                "silent": ("not stated", "not supported", "not mentioned", "unsupported", "unstated", "no"),
+            },
+            8,
+            is_structured=True,
+        ),
+        "bespoke-minicheck": PromptProfile(_minicheck, _YES_IS_STATED, 4),
+        "granite-guardian": PromptProfile(_guardian("context"), _YES_IS_RISK, 4),
+        "granite-guardian-3.3": PromptProfile(_guardian("documents"), _YES_IS_RISK, 24),
+    }
+)
+"""Every way of asking a language model, by its name in `judge.profile`."""
+
+_BY_NAME = (
+    (re.compile(r"minicheck"), "bespoke-minicheck"),
+    (
+        re.compile(r"granite-?(?:3\.[3-9]|[4-9](?:\.\d+)?)-guardian|guardian-?(?:3\.[3-9]|[4-9])"),
+        "granite-guardian-3.3",
+    ),
+    (re.compile(r"granite.*guardian"), "granite-guardian"),
+)
+
+
+def find_prompt_profile(model: str, named: str | None = None) -> PromptProfile:
+    """Return how a model is asked: as `named`, else as its name suggests. Raises ConfigError for an unknown profile."""
+    if named is None:
+        named = next((profile for pattern, profile in _BY_NAME if pattern.search(model.lower())), "chat")
+    if named not in PROMPT_PROFILES:
+        near = difflib.get_close_matches(named, PROMPT_PROFILES, n=1)
+        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        raise ConfigError([f"judge.profile: {named} is no profile of a language model{hint}"])
+    return PROMPT_PROFILES[named]
 
 
 class LanguageJudge(Protocol):
@@ -52,58 +158,50 @@ FORMS = (
 _PLAIN, _THINKING, _COMPLETION = 1, 2, 3
 
 
+@dataclass(frozen=True, slots=True)
 class ChatJudge:
     """A model behind OpenAI's dialect, asked about one claim at a time, so many at once as its limits allow.
 
     `forms` remembers, by the model's name, which form of the question its server takes.
     """
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        profile: PromptProfile,
-        forms: MutableMapping[str, int],
-        *,
-        has_logprobs: bool = True,
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._profile = profile
-        self._forms = forms
-        self._first = 0 if has_logprobs else _PLAIN
+    client: ModelClient
+    model: str
+    profile: PromptProfile
+    forms: MutableMapping[str, int]
+    has_logprobs: bool = True
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
         return await asyncio.gather(*(self._one(question) for question in questions))
 
     async def _one(self, question: Question) -> Opinion:
-        messages = await asyncio.to_thread(self._profile.messages, question)
-        at = max(self._first, self._forms.get(self._model, 0))
+        messages = await asyncio.to_thread(self.profile.messages, question)
+        at = max(0 if self.has_logprobs else _PLAIN, self.forms.get(self.model, 0))
         while at < len(FORMS):
-            answer = await self._client.ask(self._body(messages, FORMS[at]))
+            answer = await self.client.ask(self._body(messages, FORMS[at]))
             if isinstance(answer, Unavailable):
                 return answer
             if isinstance(answer, Refused):
                 at = _after_refusal(at, answer)
                 continue
-            self._forms[self._model] = max(at, self._forms.get(self._model, 0))
+            self.forms[self.model] = max(at, self.forms.get(self.model, 0))
             reply = next(iter(from_openai(answer)), Reply(""))
-            opinion = read_answer(reply, self._profile.words)
+            opinion = read_answer(reply, self.profile.words)
             if isinstance(opinion, Entailment) or FORMS[at].thinks or not _is_cut(answer, reply):
                 return opinion
             at = _THINKING
-        return self._client.failed("it refuses the question in every form")
+        return self.client.failed("it refuses the question in every form")
 
     def _body(self, messages: Sequence[Mapping[str, str]], form: Form) -> Mapping[str, Any]:
-        body: dict[str, Any] = {"model": self._model, "messages": list(messages)}
-        body[form.limit] = THINKING_TOKENS if form.thinks else self._profile.max_tokens
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body[form.limit] = THINKING_TOKENS if form.thinks else self.profile.max_tokens
         if form.limit == "max_tokens":
             body["temperature"] = 0.0  # which reasoning models refuse along with max_tokens
         if form.has_logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        if form.is_structured and self._profile.is_structured:
-            body["response_format"] = _response_format(self._profile)
+        if form.is_structured and self.profile.is_structured:
+            body["response_format"] = _response_format(self.profile)
         return body
 
 
@@ -132,21 +230,21 @@ def _response_format(profile: PromptProfile) -> Mapping[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
+@dataclass(frozen=True, slots=True)
 class ServiceJudge:
     """An HTTP service that judges; its contract is in docs/information-budget.md.
 
     Claims that are checked against the same sources go in one call, as many as its limits allow.
     """
 
-    def __init__(self, client: ModelClient) -> None:
-        self._client = client
+    client: ModelClient
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
         alike: dict[tuple[int, ...], list[int]] = {}
         for at, question in enumerate(questions):
             alike.setdefault(tuple(map(id, question.sources)), []).append(at)
-        size = self._client.limits.batch_size
+        size = self.client.limits.batch_size
         batches = [batch for places in alike.values() for batch in groups(places, size)]
         answers = await asyncio.gather(*(self._group([questions[at] for at in batch]) for batch in batches))
         found = {
@@ -158,13 +256,13 @@ class ServiceJudge:
 
     async def _group(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         claims = [Claim("", each.claim, 0, len(each.claim), lead=each.lead) for each in questions]
-        return [_opinion(each) for each in await query_service(self._client, claims, questions[0].sources)]
-
-
-def _opinion(estimate: Probability | Unavailable) -> Opinion:
-    if isinstance(estimate, Unavailable):
-        return estimate
-    return Entailment(estimate.value, min(estimate.contradiction or 0.0, 1.0 - estimate.value))
+        estimates = await query_service(self.client, claims, questions[0].sources)
+        return [
+            each
+            if isinstance(each, Unavailable)
+            else Entailment(each.value, min(each.contradiction or 0.0, 1.0 - each.value))
+            for each in estimates
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +286,6 @@ _TAG = re.compile(r"</?\w+>")
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!?()[]{}<>-"
 _LEAST_SEEN = 0.5  # the mass on known answers, below which token probabilities mean nothing
 
-Words = Mapping[Kind, tuple[str, ...]]
-
 
 def read_answer(reply: Reply, words: Words) -> Opinion:
     """Return the opinion in an answer; unavailable where it gives none, or more than one."""
@@ -197,13 +293,17 @@ def read_answer(reply: Reply, words: Words) -> Opinion:
     found = _structured(text, words) or _find(text, words)
     if found is None:
         return Unavailable("no_verdict")
-    kind, _, word = found
+    kind, word = found
     masses = _masses(reply.tokens, word, words) if reply.tokens else None
-    return _weighed(masses) if masses else _weighed(_unweighed(kind, words))
+    if masses is None:
+        rest = (1.0 - UNWEIGHED) / max(1, len(words) - 1)
+        masses = {each: UNWEIGHED if each == kind else rest for each in words}
+    total = sum(masses.values())
+    return Entailment(masses.get("stated", 0.0) / total, masses.get("contradicted", 0.0) / total)
 
 
-def _structured(text: str, words: Words) -> tuple[Kind, int, str] | None:
-    """Return the verdict of an answer in JSON, under whatever key."""
+def _structured(text: str, words: Words) -> tuple[Kind, str] | None:
+    """Return the verdict of an answer in JSON, under whatever key: its kind and its word."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         return None
@@ -212,36 +312,22 @@ def _structured(text: str, words: Words) -> tuple[Kind, int, str] | None:
     except ValueError:
         return None
     values = [value for value in answer.values() if isinstance(value, str)] if isinstance(answer, dict) else []
-    found = [each for value in values if (each := _exactly(value, words))]
+    plain = [value.strip(_MARKUP).lower().replace("_", " ") for value in values]
+    found = [(kind, value) for value in plain for kind, known in words.items() if value in known]
     return found[0] if len(found) == 1 else None
 
 
-def _exactly(value: str, words: Words) -> tuple[Kind, int, str] | None:
-    plain = value.strip(_MARKUP).lower().replace("_", " ")
-    return next(((kind, 0, plain) for kind, known in words.items() if plain in known), None)
-
-
-def _find(text: str, words: Words) -> tuple[Kind, int, str] | None:
-    """Return the verdict that an answer begins with, else the only one that it holds: kind, place and word."""
+def _find(text: str, words: Words) -> tuple[Kind, str] | None:
+    """Return the verdict that an answer begins with, else the only one that it holds: its kind and its word."""
     plain = _TAG.sub(lambda tag: " " * len(tag.group()), text).lower().replace("_", " ")
     names = {word: kind for kind, known in words.items() for word in known}
     pattern = re.compile("|".join(rf"\b{re.escape(word)}\b" for word in sorted(names, key=len, reverse=True)))
-    found = [(names[each.group()], each.start(), each.group()) for each in pattern.finditer(plain)]
+    found = list(pattern.finditer(plain))
     if not found:
         return None
-    if not plain[: found[0][1]].strip(_MARKUP):
-        return found[0]
-    return found[0] if len({kind for kind, *_ in found}) == 1 else None
-
-
-def _unweighed(kind: Kind, words: Words) -> dict[Kind, float]:
-    rest = (1.0 - UNWEIGHED) / max(1, len(words) - 1)
-    return {each: UNWEIGHED if each == kind else rest for each in words}
-
-
-def _weighed(masses: Mapping[Kind, float]) -> Entailment:
-    total = sum(masses.values())
-    return Entailment(masses.get("stated", 0.0) / total, masses.get("contradicted", 0.0) / total)
+    begins = not plain[: found[0].start()].strip(_MARKUP)
+    is_only = len({names[each.group()] for each in found}) == 1
+    return (names[found[0].group()], found[0].group()) if begins or is_only else None
 
 
 def _masses(tokens: Sequence[Token], word: str, words: Words) -> dict[Kind, float] | None:

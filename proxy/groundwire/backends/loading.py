@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from groundwire.backends.models import Files, ModelSource, find_files, find_model
+from groundwire.backends.models import Files, Profile, find_files, find_model
 from groundwire.backends.pairs import reads
 from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
@@ -60,9 +60,8 @@ def start_judge(settings: JudgeSettings) -> Judge:
     """Return a judge whose model is loaded in the background. Raises ConfigError when a file is missing."""
     if settings.by == "off":
         return Judge()
-    source = find_model(settings)
-    files = _files(source)
-    return Judge(LoadingModel(lambda: _model(files, source)), _combination(files, settings))
+    files, profile = _files(settings)
+    return Judge(LoadingModel(lambda: _model(files, profile)), _combination(files, settings))
 
 
 @lru_cache(maxsize=2)
@@ -72,9 +71,8 @@ def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
         return Judge()
     if settings.is_language:
         raise ConfigError([f"judge.by: {settings.by} is no encoder, and nothing else can judge here"])
-    source = find_model(settings)
-    files = _files(source)
-    return Judge(_model(files, source), _combination(files, settings))
+    files, profile = _files(settings)
+    return Judge(_model(files, profile), _combination(files, settings))
 
 
 @lru_cache(maxsize=8)
@@ -84,33 +82,33 @@ def judge_identity(settings: JudgeSettings) -> str:
         return ""
     if settings.is_language:
         return sha256(f"{settings.identity}{judge_identity(settings.encoder)}".encode()).hexdigest()[:16]
-    source = find_model(settings)
-    files = _files(source)
-    parts = sha256(f"{settings.identity}{source}".encode())
+    files, profile = _files(settings)
+    parts = sha256(f"{settings.identity}{profile}".encode())
     parts.update(files.graph.stat().st_size.to_bytes(8, "big"))
     for path in (files.folder / "config.json", _weights(files, settings)):
         parts.update(path.read_bytes() if path and path.is_file() else b"")
     return parts.hexdigest()[:16]
 
 
-def _files(source: ModelSource) -> Files:
+def _files(settings: JudgeSettings) -> tuple[Files, Profile]:
     """Find the files of a model. Raises ConfigError when one, or the library that reads them, is missing."""
-    if source.model == SHIPPED:
-        return find_files(str(package_files("groundwire.backends").joinpath("shipped")), None, source.file)
-    files = find_files(source.model, source.revision, source.file)
-    layout = source.layout or files.config.get("groundwire", {}).get("layout")
+    profile = find_model(settings)
+    if profile.model == SHIPPED:
+        folder = str(package_files("groundwire.backends").joinpath("shipped"))
+        return find_files(folder, None, profile.file), profile
+    files = find_files(profile.model, profile.revision, profile.file)
+    layout = profile.layout or files.config.get("groundwire", {}).get("layout")
     if not reads(files.tokenizer, layout):
         require_extras(("judge.model", "hub"))
-    return files
+    return files, profile
 
 
-def _model(files: Files, source: ModelSource) -> EntailmentModel:
+def _model(files: Files, profile: Profile) -> EntailmentModel:
     try:
-        from groundwire.backends.onnx import EVIDENCE, Format, OnnxModel
+        from groundwire.backends.onnx import OnnxModel
     except ImportError as error:
         raise ConfigError([f"judge.by: {error.name} is not installed; judge.by: off needs none"]) from error
-    format_ = Format(source.template or EVIDENCE, source.max_tokens, source.supported_label, source.layout)
-    return OnnxModel(files, format_)
+    return OnnxModel(files, profile)
 
 
 def _weights(files: Files, settings: JudgeSettings) -> Path | None:

@@ -95,8 +95,8 @@ class ModelClient:
         answer = loads(body)
         if not isinstance(answer, dict):
             return self.failed("no JSON object")
-        usage = answer.get("usage")
-        self.meter.count(_tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
+        self.meter.prompt_tokens += _tokens(answer, "prompt_tokens")
+        self.meter.completion_tokens += _tokens(answer, "completion_tokens")
         return answer
 
     def failed(self, reason: str, cause: Literal["error", "unreachable"] = "error") -> Unavailable:
@@ -138,21 +138,18 @@ def _word(answer: Body, name: str) -> str | None:
     return word if isinstance(word, str) else None
 
 
-def _tokens(usage: object, name: str) -> int:
-    count = usage.get(name) if isinstance(usage, Mapping) else None
+def _tokens(answer: Body, name: str) -> int:
+    count = _usage(answer).get(name)
     return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
 
 
+@dataclass(slots=True)
 class Meter:
     """Counts the cost of estimates: calls sent, and tokens as far as the servers report them."""
 
-    def __init__(self) -> None:
-        self.calls = self.prompt_tokens = self.completion_tokens = 0
-
-    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Add the tokens of one answer."""
-        self.prompt_tokens += prompt_tokens
-        self.completion_tokens += completion_tokens
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,10 +22,16 @@ from groundwire.extras import require_extras
 MAX_TOKENS = 512
 """The maximum length of a pair if neither settings nor profile set one."""
 
+EVIDENCE = "{evidence}"
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A public model. Without `file`, its repository has no known ONNX graph, so it has to be exported."""
+    """A model: the location of its files, and its input format.
+
+    `template` surrounds the evidence (`EVIDENCE` in it), `max_tokens` bounds a pair. Without a `layout`, that of the
+    model's config.json is used. A public model without `file` has no known ONNX graph, so it has to be exported.
+    """
 
     model: str
     revision: str | None = None
@@ -39,19 +45,6 @@ class Profile:
     def export_command(self, folder: str) -> str:
         """Return the command that writes the files of the model, with an ONNX graph, to a folder."""
         return f"optimum-cli export onnx --model {self.model} --task {self.task} {folder}"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSource:
-    """The location of a model's files and its input format, from settings and profile together."""
-
-    model: str
-    revision: str | None
-    file: str | None
-    template: str | None
-    supported_label: str | None
-    layout: str | None
-    max_tokens: int
 
 
 _QUANTISED = "onnx/model_quint8_avx2.onnx"
@@ -96,20 +89,23 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 """All profiles by name."""
 
 
-def find_model(settings: JudgeSettings) -> ModelSource:
+def find_model(settings: JudgeSettings) -> Profile:
     """Return the model that settings select; explicit settings override its profile.
 
     Raises ConfigError for a name that is unknown, and for a model that has to be exported first.
     """
     is_named = settings.model in PROFILES
     name = settings.model if is_named else settings.profile
-    if not is_named:
-        _check_name(settings.model)
+    if not is_named and settings.model != SHIPPED and "/" not in settings.model and not Path(settings.model).is_dir():
+        unknown = f"judge.model: {settings.model} is no profile, folder or hub id such as owner/name"
+        raise ConfigError([unknown + _nearest(settings.model)])
     if name is not None and name not in PROFILES:
         raise ConfigError([f"judge.profile: {name} is no profile{_nearest(name)}"])
     if name is not None and settings.model == SHIPPED:
         raise ConfigError([f"judge.profile: the shipped model needs none; for another one, set judge.model: {name}"])
     profile = PROFILES[name] if name is not None else Profile(settings.model)
+    if not is_named:
+        profile = replace(profile, model=settings.model, revision=None, file=None)
     if is_named and profile.file is None and settings.file is None:
         folder = f"models/{name}"
         raise ConfigError(
@@ -118,20 +114,14 @@ def find_model(settings: JudgeSettings) -> ModelSource:
                 f"({profile.export_command(folder)}), then set judge.model: {folder} and judge.profile: {name}"
             ]
         )
-    return ModelSource(
-        profile.model if is_named else settings.model,
-        settings.revision or (profile.revision if is_named else None),
-        settings.file or (profile.file if is_named else None),
-        settings.template or profile.template,
-        settings.supported_label or profile.supported_label,
-        profile.layout,
-        settings.max_tokens or profile.max_tokens,
+    return replace(
+        profile,
+        revision=settings.revision or profile.revision,
+        file=settings.file or profile.file,
+        template=settings.template or profile.template,
+        supported_label=settings.supported_label or profile.supported_label,
+        max_tokens=settings.max_tokens or profile.max_tokens,
     )
-
-
-def _check_name(model: str) -> None:
-    if model != SHIPPED and "/" not in model and not Path(model).is_dir():
-        raise ConfigError([f"judge.model: {model} is no profile, folder or hub id such as owner/name{_nearest(model)}"])
 
 
 def _nearest(name: str) -> str:
@@ -217,15 +207,11 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
         except (OSError, ValueError) as error:
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ConfigError([f"judge.model: {model} is no folder, and the hub does not give it: {why}"]) from error
-        commit = path.relative_to(_snapshots(path)).parts[0]
+        snapshots = next(parent for parent in path.parents if parent.name == "snapshots")  # has a folder per commit
+        commit = path.relative_to(snapshots).parts[0]
         return path
 
     return fetch
-
-
-def _snapshots(path: Path) -> Path:
-    """Return the folder of the hub's cache that has one subfolder per commit, given a file below it."""
-    return next(parent for parent in path.parents if parent.name == "snapshots")
 
 
 def _read_config(path: Path) -> Mapping[str, Any]:

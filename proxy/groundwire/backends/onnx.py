@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import onnxruntime
 import structlog
 from numpy.typing import NDArray
 
-from groundwire.backends.models import Files
+from groundwire.backends.models import EVIDENCE, Files, Profile
 from groundwire.backends.pairs import (
     LAYOUTS,
     Layout,
@@ -38,24 +37,10 @@ log = structlog.get_logger("groundwire.judge")
 
 _TYPES: Mapping[str, np.dtype[Any]] = {"tensor(int64)": np.dtype(np.int64), "tensor(int32)": np.dtype(np.int32)}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-EVIDENCE = "{evidence}"
 _DOUBTED = 0.5  # the least probability of being wrong at which a token is doubted
 _WORD = re.compile(r"\w+(?:[-'’.,]\w+)*")
 
 Row = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """The input format of a model: `template` surrounds the evidence, `max_tokens` bounds a pair.
-
-    Without a `layout`, that of the model's config.json is used.
-    """
-
-    template: str = EVIDENCE
-    max_tokens: int = 512
-    supported_label: str | None = None
-    layout: str | None = None
 
 
 class OnnxModel:
@@ -67,23 +52,27 @@ class OnnxModel:
 
     state: State = "ready"
 
-    def __init__(self, files: Files, format_: Format = Format()) -> None:
+    def __init__(self, files: Files, profile: Profile) -> None:
         """Load and try the model. Raises ConfigError, naming the folder, when its kind is not supported."""
-        self._template = format_.template
+        self._template = profile.template or EVIDENCE
         try:
             own = files.config.get("groundwire", {})
-            self._layout = _layout(format_.layout or own.get("layout", "evidence_first"))
+            layout = profile.layout or own.get("layout", "evidence_first")
+            if layout not in LAYOUTS:
+                raise ValueError(f"its layout {layout} is none of {', '.join(LAYOUTS)}")
+            self._layout = LAYOUTS[layout]
             self._tokenizer = load_tokenizer(files.tokenizer, self._layout)
             self._session = _session(files.graph)
-            self._length = _length(self._session)
+            tokens = self._session.get_inputs()[0].shape[-1]
+            self._length = tokens if isinstance(tokens, int) else None  # fixed when the graph was exported, or any
             self._padding = int(files.config.get("pad_token_id") or 0)
             limits = (_positions(files.config), own.get("max_tokens"), self._length)
-            self._limit = min(format_.max_tokens, *(int(limit) for limit in limits if limit))
+            self._limit = min(profile.max_tokens, *(int(limit) for limit in limits if limit))
             self._inputs, self._outputs = _inputs(self._session), _outputs(self._session)
             tried = self._run(self._pair(Question("a", "", "a")))[0]
             self._per_token = tried.ndim == 2
             labels = _labels(files.config, tried.shape[-1])
-            self._supporting = sorted(supporting(labels, per_token=self._per_token, named=format_.supported_label))
+            self._supporting = sorted(supporting(labels, per_token=self._per_token, named=profile.supported_label))
             self._contradicting = sorted(contradicting(labels))
         except ConfigError:
             raise
@@ -103,8 +92,9 @@ class OnnxModel:
         logits, *of_tokens = self._run(pair)
         shares = _shares(logits)
         support: Row = shares[..., self._supporting].sum(axis=-1)
-        if self._per_token:
-            return _of_tokens(question.claim, pair, 1 - support)
+        if self._per_token:  # the support of a claim is that of its most doubted token
+            wrong = max((share for _, share in _in_claim(question.claim, pair, 1 - support)), default=0.0)
+            return Entailment(1 - wrong, 0.0, _doubted(question.claim, pair, 1 - support))
         contradicted = float(shares[..., self._contradicting].sum(axis=-1))
         doubted = _doubted(question.claim, pair, _shares(of_tokens[0].reshape(-1, 1))[:, 0]) if of_tokens else ()
         return Entailment(float(support), contradicted, doubted)
@@ -145,12 +135,6 @@ def load_tokenizer(path: Path, layout: Layout = evidence_first) -> Any:
     return tokenizer
 
 
-def _layout(name: str) -> Layout:
-    if name not in LAYOUTS:
-        raise ValueError(f"its layout {name} is none of {', '.join(LAYOUTS)}")
-    return LAYOUTS[name]
-
-
 def _session(path: Path) -> onnxruntime.InferenceSession:
     """Open a session on one core that keeps no memory beyond one pair; other threads use other cores.
 
@@ -171,12 +155,6 @@ def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.dtype[Any]]:
     if strange := [name for name, kind in required.items() if name not in _INPUTS or kind not in _TYPES]:
         raise ValueError(f"its graph asks for {', '.join(strange)}")
     return {name: _TYPES[kind] for name, kind in required.items()}
-
-
-def _length(session: onnxruntime.InferenceSession) -> int | None:
-    """Return the number of tokens that the graph takes, if it was exported with a fixed length."""
-    tokens = session.get_inputs()[0].shape[-1]
-    return tokens if isinstance(tokens, int) else None
 
 
 def _outputs(session: onnxruntime.InferenceSession) -> list[str]:
@@ -208,12 +186,6 @@ def _shares(logits: Row) -> Row:
     return shares
 
 
-def _of_tokens(claim: str, pair: Pair, wrong: Row) -> Entailment:
-    """Return the opinion of a token classifier: the support of a claim is that of its most doubted token."""
-    support = 1 - max((share for _, share in _in_claim(claim, pair, wrong)), default=0.0)
-    return Entailment(support, 0.0, _doubted(claim, pair, wrong))
-
-
 def _in_claim(claim: str, pair: Pair, wrong: Row) -> Iterator[tuple[tuple[int, int], float]]:
     """Yield the tokens of the claim that contain a letter or digit, each with its probability of being wrong."""
     for place, share in zip(pair.places[: len(wrong)], wrong, strict=True):
@@ -241,17 +213,14 @@ _SUPPORTED = frozenset(
     "entailment entailed entails entail supported supports support supporting faithful grounded consistent factual "
     "nothallucinated nothallucination nonhallucinated".split()
 )
-_AGAINST = frozenset(
-    "contradiction contradicted contradicts contradict neutral notentailment nonentailment notentailed refuted refutes "
-    "refute notenoughinfo nei unsupported notsupported hallucination hallucinated inconsistent unfaithful ungrounded "
-    "nonfactual baseless fabricated".split()
+_CONTRADICTING = frozenset("contradiction contradicted contradicts contradict refuted refutes refute".split())
+_AGAINST = _CONTRADICTING | frozenset(
+    "neutral notentailment nonentailment notentailed notenoughinfo nei unsupported notsupported hallucination "
+    "hallucinated inconsistent unfaithful ungrounded nonfactual baseless fabricated".split()
 )
 _GENERIC = re.compile(r"(?:label)?\d+")
 _BEGINS_OR_CONTINUES = re.compile(r"[bi][-_](?=\w{2})")
 _OUTSIDE = "o"  # outside any span that a token classifier marks
-
-
-_CONTRADICTING = frozenset("contradiction contradicted contradicts contradict refuted refutes refute".split())
 
 
 def contradicting(labels: Mapping[int, str]) -> frozenset[int]:

@@ -81,7 +81,7 @@ class SchemaProcess:
             return _NO_PROCESS
         finally:
             if result in (None, _TOO_LONG, _INVALID):
-                await self._end()
+                await self.aclose()
         return result
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -99,17 +99,14 @@ class SchemaProcess:
             limit=_MAX_REPLY_BYTES,
         )
 
-    async def _end(self) -> None:
+    async def aclose(self) -> None:
+        """End the process."""
         process, self._process = self._process, None
         if process is None:
             return
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
-
-    async def aclose(self) -> None:
-        """End the process."""
-        await self._end()
 
 
 def _encode_schema(schema: Mapping[str, Any]) -> bytes | None:

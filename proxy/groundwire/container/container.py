@@ -386,10 +386,9 @@ def _open_facts(facts: Facts) -> FactsDatabase | None:
     """Open the database of facts, if configured."""
     if facts.url is None:
         return None
-    from groundwire.backends.facts import FactsDatabase, Template
+    from groundwire.backends.facts import FactsDatabase
 
-    templates = [Template(name, sql) for name, sql in facts.templates.items()]
-    return FactsDatabase(facts.url, templates, facts.timeout, facts.max_rows)
+    return FactsDatabase(facts.url, facts.templates, facts.timeout, facts.max_rows)
 
 
 def _build_deferred(

@@ -13,8 +13,7 @@ import httpx
 from cachetools import LRUCache
 
 from groundwire.backends.estimators import ChatEstimator, ChatExecutor, EmbeddedEstimator, ServiceEstimator
-from groundwire.backends.judge_prompts import find_prompt_profile
-from groundwire.backends.language_judge import ChatJudge, LanguageJudge, ServiceJudge
+from groundwire.backends.language_judge import ChatJudge, LanguageJudge, ServiceJudge, find_prompt_profile
 from groundwire.backends.loading import load_judge
 from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.config import Settings

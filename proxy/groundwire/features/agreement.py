@@ -57,9 +57,6 @@ def compare_answers(
     contexts = [Context([Source("sample", "source", sample)]) for sample in samples]
     asserted = [claim for claim in claims if claim.skip_reason is None]
     return tuple(
-        Agreement(claim, tuple(_vote(claim, context, policy, judge) for context in contexts)) for claim in asserted
+        Agreement(claim, tuple(_VOTES.get(judge.one(claim, each, policy).verdict.label) for each in contexts))
+        for claim in asserted
     )
-
-
-def _vote(claim: Claim, context: Context, policy: Policy, judge: Judge) -> float | None:
-    return _VOTES.get(judge.one(claim, context, policy).verdict.label)

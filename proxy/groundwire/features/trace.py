@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 from groundwire.claims.answer import is_bare_number
 from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Source
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import assertion, judge_assertion, prove
-from groundwire.features.information_budget.probe import quote
+from groundwire.features.information_budget import assertion, judge_assertion, prove
+from groundwire.features.probe import quote
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import render_budget, render_citation, to_json
@@ -90,16 +90,6 @@ def is_other_proposition(one: str, other: str, question: str = "") -> bool:
     return sorted(mine.stems) == sorted(theirs.stems) and mine.stems != theirs.stems and is_passive[0] == is_passive[1]
 
 
-def is_bare(answer: str) -> bool:
-    """Return whether an answer is a name, a single word or a value, which is a proposition only with its question."""
-    return _Answer(answer).is_bare
-
-
-def same_quantity(one: Quantity, other: Quantity) -> bool:
-    """Return whether two quantities agree in value and dimension; either may be a rounded form of the other."""
-    return compare(one, other) in _SAME or compare(other, one) in _SAME
-
-
 @dataclass(frozen=True)
 class _Answer:
     """A text with the parts of it that equality depends on."""
@@ -150,45 +140,33 @@ class _Answer:
         return not self.splits and (len(self.stems) < 2 or all(word.text[0].isupper() for word in content))
 
     @cached_property
-    def splits(self) -> tuple[_Split, ...]:
-        """The ways to split a sentence at a copula that has content on both sides."""
-        found: list[_Split] = []
+    def splits(self) -> tuple[tuple[_Answer, _Answer, str], ...]:
+        """The ways to split a sentence at a copula into subject, predicate and tense, each with content."""
+        found: list[tuple[_Answer, _Answer, str]] = []
         for copula in islice(_COPULA.finditer(self.text), _MAX_SPLITS):
-            before, after = self.text[: copula.start()], self.text[copula.end() :]
-            split = _Split(_Answer(before), _Answer(after), next((name for name in _TENSES if copula[name]), "present"))
-            if split.subject.has_content and split.predicate.has_content:
-                found.append(split)
+            subject, predicate = _Answer(self.text[: copula.start()]), _Answer(self.text[copula.end() :])
+            if subject.has_content and predicate.has_content:
+                found.append((subject, predicate, next((name for name in _TENSES if copula[name]), "present")))
         return tuple(found)
-
-
-@dataclass(frozen=True)
-class _Split:
-    """A sentence divided at a copula."""
-
-    subject: _Answer
-    predicate: _Answer
-    tense: str
 
 
 def _same_sentence(one: _Answer, other: _Answer) -> bool:
     """Return whether two sentences are the same; a copula's sides may be exchanged."""
-    if not _same_quantities(one.quantities, other.quantities):
+    if _differs_in_tense(one, other) or not _same_quantities(one.quantities, other.quantities):
         return False
-    return any(
-        not _differs_in_tense(one, other)
-        and any(
-            _same_words(mine.subject, subject) and _same_words(mine.predicate, predicate)
-            for subject, predicate in ((theirs.subject, theirs.predicate), (theirs.predicate, theirs.subject))
-        )
-        for mine, theirs in product(one.splits, other.splits)
-    )
+    for (subject, predicate, _), (first, second, _) in product(one.splits, other.splits):
+        if _same_words(subject, first) and _same_words(predicate, second):
+            return True
+        if _same_words(subject, second) and _same_words(predicate, first):
+            return True
+    return False
 
 
 def _differs_in_tense(one: _Answer, other: _Answer) -> bool:
     """Return whether two sentences differ in tense (past, present, future). Ignored if both contain quantities."""
     if not one.splits or not other.splits or (one.quantities and other.quantities):
         return False
-    return one.splits[0].tense != other.splits[0].tense
+    return one.splits[0][2] != other.splits[0][2]
 
 
 def _same_phrase(one: _Answer, other: _Answer) -> bool:
@@ -199,8 +177,8 @@ def _same_phrase(one: _Answer, other: _Answer) -> bool:
 
 def _completes(phrase: _Answer, sentence: _Answer, question: str) -> bool:
     """Return whether a phrase is one side of a sentence whose other side is what the question asks about."""
-    for split in sentence.splits:
-        for side, rest in ((split.predicate, split.subject), (split.subject, split.predicate)):
+    for subject, predicate, _ in sentence.splits:
+        for side, rest in ((predicate, subject), (subject, predicate)):
             dates = [each for each in rest.quantities if each.kind == "date"] if side.quantities else []
             if (
                 _same_words(phrase, side)
@@ -226,8 +204,11 @@ def _same_words(one: _Answer, other: _Answer) -> bool:
 
 
 def _same_quantities(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool:
+    """Return whether quantities agree in value and dimension, in order; either of two may be a rounded form."""
     mine, theirs = _undated(mine, theirs), _undated(theirs, mine)
-    return len(mine) == len(theirs) and all(map(same_quantity, mine, theirs))
+    return len(mine) == len(theirs) and all(
+        compare(one, other) in _SAME or compare(other, one) in _SAME for one, other in zip(mine, theirs, strict=True)
+    )
 
 
 def _undated(quantities: Sequence[Quantity], others: Sequence[Quantity]) -> Sequence[Quantity]:
@@ -384,7 +365,7 @@ def derive_by_words(
         return PostHoc(status, f"The last step, {last.id}, states {'it' if concludes else 'another value'}.", last.text)
     judgement = judge_assertion(claim, Context(map(_source, steps)), policy, judge)
     if judgement.verdict.label == "supported" and not concludes:
-        return _answers(question, judgement) if question and is_bare(answer) else _supported(answer, judgement)
+        return _answers(question, judgement) if question and _Answer(answer).is_bare else _supported(answer, judgement)
     if concludes and judgement.verdict.label != "contradicted":
         return PostHoc("derived", f"The last step, {last.id}, states it.", last.text)
     if judgement.verdict.label == "not_checked":

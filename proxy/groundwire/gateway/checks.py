@@ -27,7 +27,7 @@ from groundwire.dialects.request import Request
 from groundwire.domain import Cause, Judgement, restored
 from groundwire.errors import BadRequest, Overload, TryLater
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import assertion, targets_of
+from groundwire.features.information_budget import assertion, targets_of
 from groundwire.gateway.claims import LONGEST_S, Answered, Auditor, ClaimChecker, Memory, Offered
 from groundwire.gateway.completion import Completions
 from groundwire.gateway.forward import Caller

@@ -17,7 +17,7 @@ from groundwire.dialects.checks import TraceCheck, sources_of
 from groundwire.domain import Budget, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import assertion, joined, prove
+from groundwire.features.information_budget import assertion, joined, prove
 from groundwire.features.memory import Admission, GatePolicy, admit
 from groundwire.features.trace import (
     Audit,

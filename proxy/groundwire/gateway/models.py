@@ -16,7 +16,7 @@ from groundwire.backends.language_judge import BlockingModel, LanguageJudge
 from groundwire.backends.model_client import Limits, Meter
 from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Probability, Source, Unavailable
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
+from groundwire.features.information_budget import cited_evidence, is_undecided, joined
 from groundwire.gateway.forward import Caller
 from groundwire.judge import Judge
 from groundwire.offload import Workers

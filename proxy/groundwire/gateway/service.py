@@ -17,7 +17,7 @@ from groundwire.caches import BoundedCache
 from groundwire.dialects.request import Options, Request
 from groundwire.domain import Exchange, Source
 from groundwire.errors import Overload
-from groundwire.features.consistency.compare import EarlierAnswer
+from groundwire.features.consistency import EarlierAnswer
 from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import (
     Annotation,

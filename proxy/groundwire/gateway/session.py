@@ -15,7 +15,7 @@ from groundwire.dialects.request import Mode, Request
 from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.messages import question
-from groundwire.features.consistency.compare import EarlierAnswers, compare
+from groundwire.features.consistency import EarlierAnswers, compare
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession

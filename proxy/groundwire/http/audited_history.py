@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groundwire.dialects.reviews import ClaimDecisionIn
 from groundwire.errors import UnknownReview
-from groundwire.features.consistency.compare import Entity, entity_history
+from groundwire.features.consistency import Entity, entity_history
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import Action, History
 from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted

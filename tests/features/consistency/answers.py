@@ -2,7 +2,7 @@
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Label, Verdict
-from groundwire.features.consistency.compare import EarlierAnswer, EarlierAnswers, compare
+from groundwire.features.consistency import EarlierAnswer, EarlierAnswers, compare
 from groundwire.policy import Policy
 from groundwire.report import Consistency
 

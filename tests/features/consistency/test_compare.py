@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from steps import growth
 
 from groundwire.domain import Claim
-from groundwire.features.consistency.compare import EarlierAnswer, EarlierAnswers, compare, entity_history
-from groundwire.features.consistency.statements import relative_dates
+from groundwire.features.consistency import EarlierAnswer, EarlierAnswers, compare, entity_history
+from groundwire.features.statements import relative_dates
 from groundwire.policy import Policy
 
 PRICE_20, PRICE_35 = "The Pro plan costs $20 per month.", "The Pro plan costs $35 per month."

@@ -9,7 +9,8 @@ import pytest
 from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner
 
 from groundwire.domain import Citation, Claim, Estimate, Probability, Source, Unavailable
-from groundwire.features.information_budget.probe import (
+from groundwire.features.information_budget import leave_one_out, scrub
+from groundwire.features.probe import (
     Probe,
     ask,
     ask_all,
@@ -19,7 +20,6 @@ from groundwire.features.information_budget.probe import (
     read_all,
     sampled,
 )
-from groundwire.features.information_budget.scrub import leave_one_out, scrub
 from groundwire.scoring.budget import Ablation, measure, needs_p0
 
 TEXT = (

@@ -19,8 +19,8 @@ from groundwire.domain import (
     Verdict,
 )
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
-from groundwire.features.information_budget.probe import exactly
+from groundwire.features.information_budget import cited_evidence, is_undecided, joined
+from groundwire.features.probe import exactly
 from groundwire.policy import ModelPolicy, Policy
 from groundwire.scoring.aggregate import lacks_bits
 from groundwire.scoring.budget import measure

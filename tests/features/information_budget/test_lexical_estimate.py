@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Judgement, Source
-from groundwire.features.information_budget.estimates import TARGET, assertion, believed, prove
+from groundwire.features.information_budget import TARGET, assertion, believed, prove
 from groundwire.policy import Policy
 
 CONTEXT = [Source("s1", "source", "Profit came to 5 million dollars in 2023. Dr. Lee leads the team in Oslo.")]

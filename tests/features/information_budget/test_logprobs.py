@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Estimate, Probability, Unavailable
-from groundwire.features.information_budget.probe import (
+from groundwire.features.probe import (
     Reply,
     from_openai,
     parse_verdict,

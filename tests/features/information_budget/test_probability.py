@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Probability, Unavailable
-from groundwire.features.information_budget.probe import (
+from groundwire.features.probe import (
     Masses,
     exactly,
     from_masses,

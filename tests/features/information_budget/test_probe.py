@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Claim, Source
-from groundwire.features.information_budget.probe import (
+from groundwire.features.probe import (
     CLAIM_HEADING,
     CLAIMS_HEADING,
     CONTEXT_HEADING,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Citation, Source
-from groundwire.features.information_budget.scrub import MARKER, leave_one_out, scrub, scrub_all
+from groundwire.features.information_budget import MARKER, leave_one_out, scrub, scrub_all
 
 REVENUE, PROFIT = "Revenue was $4.2 million in 2023.", "Profit fell to $700K in the same year."
 REPORT = Source("s1", "source", f"# Results\n{REVENUE} {PROFIT}\nThe board met in May.")

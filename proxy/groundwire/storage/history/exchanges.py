@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table, tuple_
 
-from groundwire.features.consistency.compare import EarlierAnswer
+from groundwire.features.consistency import EarlierAnswer
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.rows import key, stored_of, summary_of

@@ -7,14 +7,16 @@ another condition do not contradict, nor does a newer fact. What has ended does 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from textwrap import shorten
 
 from groundwire.domain import ContradictionKind
-from groundwire.features.consistency.statements import (
+from groundwire.features.statements import (
+    MADE_BY,
     MANY,
+    SITUATED_IN,
     Statement,
     are_of_one_time,
     is_same,
@@ -23,7 +25,7 @@ from groundwire.features.consistency.statements import (
 )
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import Relation, compare
-from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES, stem
+from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES, Word, stem
 from groundwire.verifiers.numbers.candidates import CHANGES
 from groundwire.verifiers.vetoes import Veto, find_vetoes, may_be_one
 
@@ -102,7 +104,7 @@ def is_superseded(new: Statement, old: Statement) -> bool:
     return has_ended == [True, False]
 
 
-def returns(new: Statement, old: Statement) -> str:
+def _returns(new: Statement, old: Statement) -> str:
     """Return the words by which the old statement ended a thing that the new one presents as ongoing, else ""."""
     if _RESUMED.search(new.text):
         return ""
@@ -118,22 +120,25 @@ def _activity_returns(new: Statement, old: Statement) -> str:
     ended = _ENDED_ACTIVITY.search(old.text)
     if ended is None or _is_for_a_while(old) or _ENDED_ACTIVITY.search(new.text):
         return ""
-    if new.is_past is True or any(word.is_negator for word in new.reading.words) or _is_before(new, old):
+    if new.is_past is True or new.reading.denies or _is_before(new, old):
         return ""
-    verb = _activity(new, stem(ended["activity"]))
+    activity = stem(ended["activity"])
+    verb = next((word for word in new.reading.words if _is_present(word, activity)), None)
     if verb is None:
         return ""
-    dropped = {place for place, word in enumerate(old.reading.words) if word.start < ended.end("activity")}
-    subject = {place for place in dropped if old.reading.words[place].end <= ended.start()}
     circumstance = _CIRCUMSTANCE.search(old.text, ended.end())
-    end = circumstance.start() if circumstance else len(old.text)
-    dropped |= {place for place, word in enumerate(old.reading.words) if word.start >= end}
-    theirs = [place for place in old.scope if place not in dropped or place in subject]
-    if not all(new.has_word(old, place) or _is_anybody(old, place) for place in theirs):
-        return ""
-    mine = [place for place in new.scope if place < verb]
-    is_of_same = all(old.has_word(new, place) or _is_anybody(new, place) for place in mine)
+    theirs = old.scope_within(ended.end(), circumstance.start() if circumstance else None)
+    subjects = old.scope_within(0, ended.start()), new.scope_within(0, verb.start)
+    is_of_same = _has_all(new, old, (*subjects[0], *theirs)) and _has_all(old, new, subjects[1])
     return ended.group() if is_of_same else ""
+
+
+def _is_present(word: Word, activity: str) -> bool:
+    """Return whether a word is an activity's verb in the present tense; "take", "use" and the like are
+    interchangeable.
+    """
+    is_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
+    return is_verb and not word.lower.endswith(("ed", "en"))
 
 
 def _medicine_returns(new: Statement, old: Statement) -> str:
@@ -141,20 +146,30 @@ def _medicine_returns(new: Statement, old: Statement) -> str:
     ended, taken = _ENDED_USE.search(old.text), _TAKEN.search(new.text)
     if ended is None or taken is None or _is_for_a_while(old) or _is_before(new, old):
         return ""
-    words = old.reading.words
-    things = [place for place in old.scope if words[place].end <= ended.start()]
-    are_taken = all(new.has_word(old, place) for place in things)
-    takers = [place for place in new.scope if new.reading.words[place].end <= taken.start()]
-    return ended.group() if things and are_taken and all(_is_anybody(new, place) for place in takers) else ""
+    things = old.scope_within(0, ended.start())
+    is_of_anybody = all(_is_anybody(new, place) for place in new.scope_within(0, taken.start()))
+    are_taken = things and all(new.has_word(old, place) for place in things)
+    return ended.group() if are_taken and is_of_anybody else ""
 
 
-def _activity(statement: Statement, activity: str) -> int | None:
-    """Return the place of an activity's verb in the present tense; "take", "use" and the like are interchangeable."""
-    for place, word in enumerate(statement.reading.words):
-        is_same_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
-        if is_same_verb and not word.lower.endswith(("ed", "en")):
-            return place
-    return None
+def _state_returns(new: Statement, old: Statement) -> str:
+    """Return the words that ended a state, an office or a thing which the new statement presents as ongoing."""
+    ended = _ended(old)
+    if ended is None or _ended(new) or new.is_past is True or new.reading.denies or (new.dates() and not old.dates()):
+        return ""
+    ongoing = [place for place in new.scope if new.reading.words[place].stem in _ONGOING]
+    if not ongoing:
+        # "resigned as CEO": both must name the office or the membership that ended
+        names_it = any(old.has_word(new, place) and not new.reading.is_name(place) for place in new.scope)
+        if new.is_past is not False or (ended["whole"] and not names_it):
+            return ""
+    ends = [place for place in old.scope if old.reading.words[place].stem in _ENDINGS | _ONGOING]
+    return ended.group() if is_same(new, old, (ongoing, ends)) else ""
+
+
+def _has_all(one: Statement, other: Statement, places: Iterable[int]) -> bool:
+    """Return whether a statement has the words of another one at `places`, apart from "patient" and the like."""
+    return all(one.has_word(other, place) or _is_anybody(other, place) for place in places)
 
 
 def _is_anybody(statement: Statement, place: int) -> bool:
@@ -162,8 +177,7 @@ def _is_anybody(statement: Statement, place: int) -> bool:
 
 
 def _is_for_a_while(statement: Statement) -> bool:
-    is_timed = any(each.kind == "time" for each in statement.quantities)
-    return is_timed or bool(_FOR_A_WHILE.search(statement.text) or _RECURRING.search(statement.text))
+    return statement.has_time or bool(_FOR_A_WHILE.search(statement.text) or _RECURRING.search(statement.text))
 
 
 def _is_before(new: Statement, old: Statement) -> bool:
@@ -172,31 +186,12 @@ def _is_before(new: Statement, old: Statement) -> bool:
     return bool(mine) and (not theirs or min(each.low for each in mine) < min(each.low for each in theirs))
 
 
-def _state_returns(new: Statement, old: Statement) -> str:
-    ended = _ended(old)
-    if ended is None or _ended(new) or new.is_past is True or any(word.is_negator for word in new.reading.words):
-        return ""
-    if new.dates() and not old.dates():
-        return ""
-    ongoing = [place for place in new.scope if new.reading.words[place].stem in _ONGOING]
-    is_going_on = bool(ongoing) or new.is_past is False
-    if ended["whole"] and not ongoing and not _names_what_ended(new, old):
-        return ""
-    ends = [place for place in old.scope if old.reading.words[place].stem in _ENDINGS | _ONGOING]
-    return ended.group() if is_going_on and is_same(new, old, (ongoing, ends)) else ""
-
-
-def _names_what_ended(new: Statement, old: Statement) -> bool:
-    """Return whether both name the office or the membership that ended: "resigned as CEO"."""
-    return any(old.has_word(new, place) and not new.reading.is_name(place) for place in new.scope)
-
-
 def _ended(statement: Statement) -> re.Match[str] | None:
     """Return the match by which a statement declares a definite end, unless it is about hours or seasons."""
-    if _RECURRING.search(statement.text) or any(each.kind == "time" for each in statement.quantities):
+    if _RECURRING.search(statement.text) or statement.has_time:
         return None
     found = _ENDED.search(statement.text)
-    if found and found["state"] and found["state"].lower() in ("until", "till") and statement.is_past is not True:
+    if found and (found["state"] or "").lower() in ("until", "till") and statement.is_past is not True:
         return None
     return found
 
@@ -219,11 +214,7 @@ _ONCE = re.compile(
     re.IGNORECASE,
 )
 _INDEFINITE = re.compile(r"\b(?:an?|some|another|several|many|one of)\b", re.IGNORECASE)
-_SOLE = re.compile(
-    r"\b(?:born|based|headquartered|located|situated|founded|established|invented|written|directed|composed|painted|"
-    r"designed|discovered|owned|headed|led|chaired|run|edited|manufactured|buried) (?:in|by|at|near)(?: the)?$",
-    re.IGNORECASE,
-)
+_SOLE = re.compile(rf"\b(?:{SITUATED_IN}|{MADE_BY}) (?:in|by|at|near)(?: the)?$", re.IGNORECASE)
 _IS = re.compile(r"\b(?:is|was)(?: called| named| currently| still| the| dr\.?| mr\.?| ms\.?| mrs\.?)*$", re.IGNORECASE)
 _IS_THE = re.compile(r",? (?:is|was) (?:currently |still )?(?:the|its|our|their|his|her|\w+['’]s)\b", re.IGNORECASE)
 
@@ -263,7 +254,7 @@ def opposition(new: Statement, old: Statement) -> Opposition | None:
         return None
     if is_superseded(new, old) or not may_be_of_one(new, old):
         return None
-    if ended := returns(new, old):
+    if ended := _returns(new, old):
         return Opposition("temporal", 2, f'An earlier answer said that this had ended: "{ended}".')
     if None not in (new.is_past, old.is_past) and new.is_past != old.is_past:
         return None
@@ -288,15 +279,14 @@ def _values(statement: Statement) -> Iterator[Quantity]:
 
 def _is_of_same(new: Statement, mine: Quantity, old: Statement, theirs: Quantity) -> bool:
     """Return whether two quantities have one dimension, one attribute and one time."""
-    pair = ((new, mine), (old, theirs))
     if compare(mine, theirs) is Relation.INCOMPARABLE or bool(mine.per) != bool(theirs.per):
         return False
-    is_countable = (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written) or mine.kind != "count"
-    if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
+    is_alike = mine.kind != "count" or (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written)
+    if not is_alike or not are_of_one_time(new, old, (mine.start, theirs.start)):
         return False
-    nearby = (sum(side.in_piece(at.start, each.start) for each in _values(side)) for side, at in pair)
-    if max(nearby) > 1:
-        return False  # each may be selected by the other number: "six players earn over a million"
+    for statement, value in ((new, mine), (old, theirs)):
+        if sum(statement.in_piece(value.start, each.start) for each in _values(statement)) > 1:
+            return False  # each may be selected by the other number: "six players earn over a million"
     ways = [[at for at in statement.scope if statement.reading.words[at].stem in CHANGES] for statement in (new, old)]
     return is_same(new, old, (ways[0], ways[1]), (mine.start, theirs.start))
 
@@ -390,8 +380,8 @@ def _words(new: Statement, old: Statement) -> Opposition | None:
     is_of_new = veto in forward
     if veto.kind == "negation" and (_is_of_the_rest(new, old) or _was_so_once(new, old, veto, is_of_new=is_of_new)):
         return None
-    if veto.kind == "direction" and _are_two_times_of_day(new, old):
-        return None
+    if veto.kind == "direction" and new.has_time and old.has_time:
+        return None  # "opens at nine", "closes at five"
     if not is_same(new, old, ({veto.place for veto in forward}, {veto.place for veto in backward})):
         return None
     return Opposition("semantic", 1 if veto.kind == "quantifier" else 2, _sides_named(veto, is_of_new=is_of_new))
@@ -426,30 +416,21 @@ def _presence(new: Statement, old: Statement) -> Opposition | None:
     """
     for none, some in ((new, old), (old, new)):
         denied, asserted = _NONE.search(none.text), _SOME.search(some.text)
-        if denied is None or asserted is None or any(word.is_negator for word in some.reading.words):
+        if denied is None or asserted is None or some.reading.denies:
             continue
         if not are_of_one_time(new, old) or _is_of_some(new, old):
             continue
-        owner, thing = _divided(none, denied)
-        holder, _ = _divided(some, asserted)
+        owner, holder = none.scope_within(0, denied.start()), some.scope_within(0, asserted.start())
+        thing = [at for at in none.scope_within(denied.end()) if none.reading.words[at].lower not in _VAGUE]
         if (
             thing
+            and bool(owner) == bool(holder)
             and all(some.has_word(none, place) for place in (*owner, *thing))
             and all(none.has_word(some, place) for place in holder)
-            and bool(owner) == bool(holder)
         ):
             here, there = (f'"{_clause(statement, found)}"' for statement, found in ((none, denied), (some, asserted)))
             return Opposition("semantic", 2, _difference(here, there) if none is new else _difference(there, here))
     return None
-
-
-def _divided(statement: Statement, verb: re.Match[str]) -> tuple[list[int], list[int]]:
-    """Return the places of the content words before and after a verb."""
-    words = statement.reading.words
-    return (
-        [place for place in statement.scope if words[place].end <= verb.start()],
-        [place for place in statement.scope if words[place].start >= verb.end() and words[place].lower not in _VAGUE],
-    )
 
 
 def _clause(statement: Statement, verb: re.Match[str]) -> str:
@@ -461,8 +442,3 @@ def _is_of_some(new: Statement, old: Statement) -> bool:
     """Return whether either statement is only about some or a few things: both may then be true."""
     words = (*new.reading.words, *old.reading.words)
     return any(QUANTIFIERS.get(word.lower) in ("some", "few") for word in words)
-
-
-def _are_two_times_of_day(new: Statement, old: Statement) -> bool:
-    """Return whether each statement contains a time of day: "opens at nine", "closes at five"."""
-    return all(any(each.kind == "time" for each in statement.quantities) for statement in (new, old))

@@ -13,12 +13,13 @@ from itertools import groupby
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Severity, Source
 from groundwire.evidence.index import Context
-from groundwire.features.consistency.contradiction import Opposition, is_superseded, opposition
-from groundwire.features.consistency.statements import Statement, are_of_one_time, is_same, may_be_of_one
+from groundwire.features.contradiction import Opposition, is_superseded, opposition
+from groundwire.features.statements import Statement, are_of_one_time, is_same, may_be_of_one
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import Consistency, Contradiction
 from groundwire.text.quantities import find_quantities
+from groundwire.text.reading import inside
 from groundwire.text.words import CALENDAR, REFERENTS, TITLES, concept, content_stems, stem, words
 
 _INLINE = re.compile(
@@ -56,50 +57,39 @@ _PERSON = re.compile(
 )
 _JOINT = re.compile(r"\s*(?:,\s*(?:and|or)\b|,|\band\b|\s&\s)\s*")
 _COLLECTIVE = frozenset(
-    map(
-        concept,
-        (
-            word.stem
-            for word in words(
-                "members ingredients parts components options categories types languages requirements colours colors "
-                "steps stages phases plans sizes flavours founders authors winners countries cities sites offices "
-                "branches products subjects symptoms formats methods currencies partners shareholders days planets "
-                "medications medicines drugs prescriptions supplements allergies diagnoses attendees participants "
-                "speakers directors owners subsidiaries allergens beneficiaries signatories"
-            )
-        ),
+    concept(word.stem)
+    for word in words(
+        "members ingredients parts components options categories types languages requirements colours colors steps "
+        "stages phases plans sizes flavours founders authors winners countries cities sites offices branches products "
+        "subjects symptoms formats methods currencies partners shareholders days planets medications medicines drugs "
+        "prescriptions supplements allergies diagnoses attendees participants speakers directors owners subsidiaries "
+        "allergens beneficiaries signatories"
     )
 )
 _LONGEST_ITEM = 3  # content words; a longer item is a statement
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """An item of a list: the concepts that name it, and its text."""
-
-    meanings: frozenset[str]
-    text: str
-
-    def is_like(self, other: Item) -> bool:
-        """Return whether one of two items names the other, perhaps with more words."""
-        return self.meanings <= other.meanings or other.meanings <= self.meanings
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
-    """A list that is presented as complete: its subject as a statement, the claim that contains it, and its items.
+    """A list that is presented as complete: its subject as a statement, the claim that contains it, and its text.
 
-    `taken` means that it lists medicines that a person takes, or substances that a person does not tolerate.
+    `items` are the text of each item with the concepts that name it. `taken` means that it lists medicines that a
+    person takes, or substances that a person does not tolerate.
     """
 
     subject: Statement
     claim: Claim
-    items: tuple[Item, ...]
     text: str
-    taken: bool = False
+    items: tuple[tuple[str, frozenset[str]], ...]
+    taken: bool
+
+    def not_in(self, other: Listing) -> list[str]:
+        """Return the texts of the items that another list does not have, perhaps with more or fewer words."""
+        theirs = [naming for _, naming in other.items]
+        return [text for text, naming in self.items if not any(naming <= each or each <= naming for each in theirs)]
 
 
-def listings(statements: Sequence[Statement]) -> Iterator[Listing]:
+def _listings(statements: Sequence[Statement]) -> Iterator[Listing]:
     """Yield the complete lists of one answer: within a sentence, or as items under a lead-in that ends in a colon."""
     for statement in statements:
         if statement.claim.skip_reason is None and (found := _inline(statement)):
@@ -107,15 +97,10 @@ def listings(statements: Sequence[Statement]) -> Iterator[Listing]:
     for lead, group in groupby(statements, key=lambda statement: statement.claim.lead):
         items = [statement for statement in group if statement.claim.skip_reason is None]
         if lead.rstrip().endswith(":") and len(items) > 1 and not _OPEN.search(lead):
-            subject = Statement(Claim("", lead, 0, len(lead)), items[0].at, items[0].question, items[0].exchange)
+            subject = replace(items[0], claim=Claim("", lead, 0, len(lead)))
             text = f"{lead.strip()} {', '.join(item.text.strip() for item in items)}"
             if found := _listing(subject, items[0].claim, [item.text for item in items], text):
                 yield found
-
-
-def only_in(one: Listing, other: Listing) -> tuple[str, ...]:
-    """Return the texts of the items in one list that the other does not have."""
-    return tuple(item.text for item in one.items if not any(map(item.is_like, other.items)))
 
 
 def _inline(statement: Statement) -> Listing | None:
@@ -123,15 +108,14 @@ def _inline(statement: Statement) -> Listing | None:
     if found is None or _OPEN.search(statement.text):
         return None
     items = [item for item in _JOINT.split(found["items"]) if item.strip()]
-    if not _is_complete(statement, found, items):
+    if not _is_complete(found, items):
         return None
     subject = found["subject"] + (found["taken"] or "")
     claim = Claim("", subject, 0, len(subject), lead=statement.claim.lead)
-    listed = replace(statement, claim=claim)
-    return _listing(listed, statement.claim, items, statement.text.strip())
+    return _listing(replace(statement, claim=claim), statement.claim, items, statement.text.strip())
 
 
-def _is_complete(statement: Statement, found: re.Match[str], items: Sequence[str]) -> bool:
+def _is_complete(found: re.Match[str], items: Sequence[str]) -> bool:
     """Return whether a sentence gives a complete list of things; "the rooms are clean and quiet" does not.
 
     The medicines that a person takes, and the substances that a person does not tolerate, form a complete list.
@@ -142,27 +126,27 @@ def _is_complete(statement: Statement, found: re.Match[str], items: Sequence[str
         taken = {word.stem for item in items for word in words(item)}
         return bool(_PERSON.search(found["subject"])) and taken.isdisjoint(_NOT_TAKEN)
     heads = {concept(word.stem) for word in words(found["subject"])}
-    names = sum(item.strip()[:1].isupper() for item in items)
-    return not heads.isdisjoint(_COLLECTIVE) or (found["copula"] is not None and names == len(items))
+    are_names = all(item.strip()[:1].isupper() for item in items)
+    return not heads.isdisjoint(_COLLECTIVE) or (found["copula"] is not None and are_names)
 
 
 def _listing(subject: Statement, claim: Claim, items: Sequence[str], text: str) -> Listing | None:
-    read = [Item(frozenset(map(concept, _named(item))), item.strip(" .*_")) for item in items]
-    if len(read) < 2 or any(not 0 < len(item.meanings) <= _LONGEST_ITEM for item in read):
+    read = tuple((item.strip(" .*_"), frozenset(map(concept, _naming(item)))) for item in items)
+    if len(read) < 2 or any(not 0 < len(naming) <= _LONGEST_ITEM for _, naming in read):
         return None
-    taken = bool(_TAKING.search(subject.text))
-    return Listing(subject, claim, tuple(read), text, taken)
+    return Listing(subject, claim, text, read, bool(_TAKING.search(subject.text)))
 
 
-def _named(item: str) -> frozenset[str]:
+def _naming(item: str) -> frozenset[str]:
     """Return the stems that name an item, without its dose and frequency."""
-    spans = [(each.start, each.end) for each in find_quantities(item)]
-    naming = [
+    read = words(item)
+    measured = inside(read, find_quantities(item))
+    stems = frozenset(
         word.stem
-        for word in words(item)
-        if word.is_content and word.lower not in _DOSING and not any(low <= word.start < high for low, high in spans)
-    ]
-    return frozenset(naming or content_stems(item)) - REFERENTS
+        for place, word in enumerate(read)
+        if word.is_content and word.lower not in _DOSING and place not in measured
+    )
+    return (stems or content_stems(item)) - REFERENTS
 
 
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
@@ -187,8 +171,14 @@ class EarlierAnswers:
 
     def __init__(self, history: Sequence[EarlierAnswer], policy: Policy = Policy()) -> None:
         newest_first = sorted(history, key=lambda each: -each.at)
-        answers = [_statements_of(each, policy) for each in newest_first]
-        self.listings: tuple[Listing, ...] = tuple(found for answer in answers for found in listings(answer))
+        answers = [
+            [
+                Statement(claim, each.at, each.question, each.exchange)
+                for claim in find_claims(each.answer, policy, each.question).claims
+            ]
+            for each in newest_first
+        ]
+        self.listings = [found for answer in answers for found in _listings(answer)]
         self.statements = [each for answer in answers for each in answer if each.claim.skip_reason is None]
         self._context = Context(Source(str(at), "source", each.text) for at, each in enumerate(self.statements))
 
@@ -222,34 +212,27 @@ def compare(
         for judgement, new in zip(judgements, statements, strict=True):
             if new.claim.skip_reason is not None or new.claim.id in listed:
                 continue
-            result, old = _compare_with_newest(new, history.near(new), policy)
-            compared += [(index, new.claim.id)] if result is not None else []
-            if isinstance(result, Opposition) and old:
-                found.append(_contradiction(index, judgement, old.claim.text, old, result))
-    return Consistency(_score(found, len(compared)), tuple(found), len(compared), tuple(_agreement(compared, found)))
+            if newest := _newest(new, history.near(new), policy):
+                compared.append((index, new.claim.id))
+                old, opposed = newest
+                if opposed is not None:
+                    found.append(_contradiction(index, judgement, old.claim.text, old, opposed))
+    cost = sum(_COSTS[each.severity] for each in found)
+    score = max(0.0, 1.0 - cost / len(compared)) if compared else None
+    return Consistency(score, tuple(found), len(compared), tuple(_agreement(compared, found)))
 
 
-def _statements_of(earlier: EarlierAnswer, policy: Policy) -> list[Statement]:
-    claims = find_claims(earlier.answer, policy, earlier.question).claims
-    return [Statement(claim, earlier.at, earlier.question, earlier.exchange) for claim in claims]
-
-
-def _compare_with_newest(
-    new: Statement, near: Sequence[Statement], policy: Policy
-) -> tuple[Opposition | bool | None, Statement | None]:
-    """Compare a claim with the newest earlier exchange that has a statement on it.
-
-    Returns the opposition and the earlier statement, `(True, None)` if the exchange agrees, or `(None, None)` if there
-    is none.
-    """
+def _newest(new: Statement, near: Sequence[Statement], policy: Policy) -> tuple[Statement, Opposition | None] | None:
+    """Return the statement on a claim of the newest earlier exchange that has one, and the opposition to it, if any."""
     for _, group in groupby(near, key=lambda statement: statement.exchange):
-        statements = list(group)
-        opposed = {place: difference for place, old in enumerate(statements) if (difference := opposition(new, old))}
-        if any(place not in opposed and _agrees(new, old, policy) for place, old in enumerate(statements)):
-            return True, None
-        for place, difference in opposed.items():
-            return difference, statements[place]
-    return None, None
+        compared = [(old, opposition(new, old)) for old in group]
+        for old, opposed in compared:
+            if opposed is None and _agrees(new, old, policy):
+                return old, None
+        for old, opposed in compared:
+            if opposed is not None:
+                return old, opposed
+    return None
 
 
 def _agrees(new: Statement, old: Statement, policy: Policy) -> bool:
@@ -263,7 +246,7 @@ def _lists(
 ) -> Iterator[Contradiction]:
     """Yield a contradiction for each complete list that differs from the newest earlier list of the same things."""
     judged = {judgement.claim.id: judgement for judgement in judgements}
-    for mine in listings(statements):
+    for mine in _listings(statements):
         old = next((each for each in history.listings if _are_of_same(mine, each)), None)
         if old is None or not (difference := _difference(mine, old)):
             continue
@@ -272,11 +255,10 @@ def _lists(
 
 def _difference(mine: Listing, old: Listing) -> Opposition | None:
     """Return how two lists of the same things differ. The difference is low if items are only added or only removed."""
-    added, missing = only_in(mine, old), only_in(old, mine)
+    added, missing = mine.not_in(old), old.not_in(mine)
     if not added and not missing:
         return None
-    has_common = len(added) < len(mine.items)
-    gravity = 2 if not has_common else 0 if not (added and missing) else 1
+    gravity = 2 if len(added) == len(mine.items) else 1 if added and missing else 0
     if mine.taken and old.taken:
         gravity = max(gravity, 1)
     sides = ("Listed now and not before:", added), ("Listed before and not now:", missing)
@@ -299,26 +281,29 @@ def _contradiction(
     difference: Opposition,
     statement: str | None = None,
 ) -> Contradiction:
-    severity, why = _severity(judgement, old, difference)
-    claim = judgement.claim
-    return Contradiction(
-        choice, claim.id, statement or claim.text, earlier, old.exchange, old.at, difference.kind, severity, why
-    )
-
-
-def _severity(judgement: Judgement, old: Statement, difference: Opposition) -> tuple[Severity, str]:
-    """Return the severity and its reasons: higher if the sources contradict the claim too, lower if they support it."""
-    label, why, step = judgement.verdict.label, [difference.reason], difference.gravity
+    """Return a contradiction, more severe if the sources contradict the claim too, less so if they support it."""
+    claim, label = judgement.claim, judgement.verdict.label
+    severity, why = difference.gravity, [difference.reason]
     if label == "contradicted":
-        step += 1
+        severity += 1
         why.append("The sources of this answer contradict it too.")
     elif label == "supported":
-        step -= 1
+        severity -= 1
         why.append("The sources of this answer state it.")
-    if min(judgement.claim.stated_confidence, old.claim.stated_confidence) < _UNSURE:
-        step -= 1
+    if min(claim.stated_confidence, old.claim.stated_confidence) < _UNSURE:
+        severity -= 1
         why.append("One of the two is stated with less than certainty.")
-    return _SEVERITIES[min(max(step, 0), 3)], " ".join(why)
+    return Contradiction(
+        choice,
+        claim.id,
+        statement or claim.text,
+        earlier,
+        old.exchange,
+        old.at,
+        difference.kind,
+        _SEVERITIES[min(max(severity, 0), 3)],
+        " ".join(why),
+    )
 
 
 def _agreement(compared: Sequence[tuple[int, str]], found: Sequence[Contradiction]) -> Iterator[tuple[int, str, float]]:
@@ -326,12 +311,6 @@ def _agreement(compared: Sequence[tuple[int, str]], found: Sequence[Contradictio
     for choice, claim in dict.fromkeys(compared):
         costs = [_COSTS[each.severity] for each in found if (each.choice, each.claim) == (choice, claim)]
         yield choice, claim, 1.0 - max(costs, default=0.0)
-
-
-def _score(found: Sequence[Contradiction], compared: int) -> float | None:
-    if not compared:
-        return None
-    return max(0.0, 1.0 - sum(_COSTS[each.severity] for each in found) / compared)
 
 
 @dataclass(frozen=True, slots=True)

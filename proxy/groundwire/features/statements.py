@@ -6,11 +6,10 @@ The background of a statement is the question, its time, and its dates, names an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from itertools import islice
 
 from groundwire.domain import Claim
 from groundwire.text.quantities import Quantity, find_quantities
@@ -38,13 +37,8 @@ _RELATIVE = re.compile(
     r"|(?P<which>this|last|next|current|previous|coming) (?P<span>week|month|quarter|year))\b",
     re.IGNORECASE,
 )
-_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 _STEPS = {"last": -1, "previous": -1, "yesterday": -1, "next": 1, "coming": 1, "tomorrow": 1}
-
-
-def _without_markup(text: str) -> str:
-    """Return a text with markup and citations replaced by spaces, at the same length."""
-    return _MARKUP.sub(lambda match: " " * len(match.group()), text)
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def relative_dates(text: str, at: float) -> tuple[Quantity, ...]:
@@ -53,39 +47,28 @@ def relative_dates(text: str, at: float) -> tuple[Quantity, ...]:
     if not found:
         return ()
     today = datetime.fromtimestamp(at, UTC).date()
-    return tuple(_read(each, today) for each in found)
+    return tuple(_relative_date(each, today) for each in found)
 
 
-def _read(found: re.Match[str], today: date) -> Quantity:
+def _relative_date(found: re.Match[str], today: date) -> Quantity:
     step = _STEPS.get((found["which"] or found["day"]).lower(), 0)
-    first, last = _SPANS[(found["span"] or "day").lower()](today, step)
-    return Quantity(*found.span(), found.group(), "date", float(first.toordinal()), float(last.toordinal()))
-
-
-def _day(today: date, step: int) -> tuple[date, date]:
-    day = today + timedelta(days=step)
-    return day, day
-
-
-def _week(today: date, step: int) -> tuple[date, date]:
-    first = today + timedelta(days=7 * step - today.weekday())
-    return first, first + timedelta(days=6)
-
-
-def _months(length: int) -> Callable[[date, int], tuple[date, date]]:
-    def span(today: date, step: int) -> tuple[date, date]:
-        month = (today.month - 1) // length * length + step * length
-        return _first_of(today.year, month), _first_of(today.year, month + length) - timedelta(days=1)
-
-    return span
+    span = (found["span"] or "day").lower()
+    if span in _MONTHS:
+        months = _MONTHS[span]
+        month = (today.month - 1) // months * months + step * months
+        first, end = _first_of(today.year, month), _first_of(today.year, month + months)
+    elif span == "week":
+        first = today + timedelta(days=7 * step - today.weekday())
+        end = first + timedelta(days=7)
+    else:
+        first = today + timedelta(days=step)
+        end = first + timedelta(days=1)
+    return Quantity(*found.span(), found.group(), "date", float(first.toordinal()), float(end.toordinal() - 1))
 
 
 def _first_of(year: int, month: int) -> date:
     """Return the first day of a month, which is counted from 0 and may be outside its year."""
     return date(year + month // 12, month % 12 + 1, 1)
-
-
-_SPANS = {"day": _day, "week": _week, "month": _months(1), "quarter": _months(3), "year": _months(12)}
 
 
 _OFFICES = (
@@ -98,20 +81,27 @@ _SEATS = (
     r"capital|headquarters|head office|hometown|birthplace|seat|largest city|home city|destination|venue|"
     r"place of birth|location"
 )
+MADE_BY = (
+    r"founded|established|invented|written|directed|composed|painted|designed|discovered|owned|headed|led|chaired|run|"
+    r"edited|manufactured"
+)
+SITUATED_IN = r"born|based|headquartered|located|situated|buried"
+"""Verbs after which only one name is possible."""
+
 _LINK = r"\b(?:is|was)(?: called| named| currently| still)?"
-_TITLE = r"(?:(?:dr|mr|mrs|ms|prof)\.? )?"
-_NAME = rf"{_TITLE}(?P<name>[^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*){{0,3}})"
+_NAME = r"(?:(?:dr|mr|mrs|ms|prof)\.? )?(?P<name>[^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*){0,3})"
 _END = r"(?=\s*(?:[.,;!?]|$|\bin \d))"
-_SLOTS = (
+_PERSONS = (
     re.compile(rf"\b(?:{_OFFICES})\b[^.,;:!?]{{0,60}}?{_LINK} {_NAME}{_END}"),
-    re.compile(rf"(?:^|[.,;:!?] ){_NAME} (?:is|was)(?: currently| still)? (?:the|its|our|their|his|her|\w+['’]s) "
-               rf"(?:[\w-]+ ){{0,2}}?(?:{_OFFICES}|{_SEATS})\b"),
-    re.compile(rf"\b(?:founded|established|invented|written|directed|composed|painted|designed|discovered|owned|headed|"
-               rf"led|chaired|run|edited|manufactured) by {_NAME}{_END}"),
-)  # fmt: skip
+    re.compile(
+        rf"(?:^|[.,;:!?] ){_NAME} (?:is|was)(?: currently| still)? (?:the|its|our|their|his|her|\w+['’]s) "
+        rf"(?:[\w-]+ ){{0,2}}?(?:{_OFFICES}|{_SEATS})\b"
+    ),
+    re.compile(rf"\b(?:{MADE_BY}) by {_NAME}{_END}"),
+)
 _PLACES = (
     re.compile(rf"\b(?:{_SEATS})\b[^.,;:!?]{{0,60}}?{_LINK} {_NAME}{_END}"),
-    re.compile(rf"\b(?:born|based|headquartered|located|situated|buried) in {_NAME}{_END}"),
+    re.compile(rf"\b(?:{SITUATED_IN}) in {_NAME}{_END}"),
 )
 _COMMON = frozenset(
     "today tomorrow yesterday tonight now soon here there away back out off on again still yet open closed available "
@@ -119,64 +109,49 @@ _COMMON = frozenset(
     "several some many all none two three four five brothers sisters students engineers friends volunteers people "
     "town city country village region area north south east west downtown abroad".split()
 )
+_NO_NAMES = _COMMON | UNIT_WORDS | TITLES | frozenset(QUANTIFIERS)
 _DESCRIBING = ("dent", "cient", "tant")
 _ENDINGS = ("ed", "ing", "ly", "ful", "ous", "able", "ible", "less", "ive", "ish", "ical")
-
-
-def with_names_capitalised(text: str) -> str:
-    """Return a statement without capitals with its names capitalised, as far as grammar identifies them.
-
-    A name is recognised only as the holder of an office, the seat, the founder or the place of birth. The length never
-    changes. A text with a capital after its first character is returned unchanged.
-    """
-    if len(text) > _MAX_LENGTH or text[1:] != text[1:].lower():
-        return text
-    lowered = text.lower()
-    if len(lowered) != len(text):
-        return text
-    spans = [(word.start, word.end) for found in _found(lowered) for word in found]
-    characters = list(text)
-    for start, _ in spans:
-        characters[start] = characters[start].upper()
-    return "".join(characters) if len("".join(characters)) == len(text) else text
-
-
 _MAX_LENGTH = 1000
 
 
-def _found(text: str) -> Iterator[list[Word]]:
-    """Yield the words of each name in a text."""
-    for slots, may_be_common in ((_SLOTS, False), (_PLACES, True)):
-        for slot in slots:
-            for match in slot.finditer(text):
-                parts = [_moved(word, match.start("name")) for word in words(match["name"])]
-                if _is_name(parts, may_be_common=may_be_common):
-                    yield parts
+def _with_names_capitalised(text: str) -> str:
+    """Return a statement without capitals with its names capitalised, as far as grammar identifies them.
 
-
-def _moved(word: Word, by: int) -> Word:
-    return word._replace(start=word.start + by, end=word.end + by)
-
-
-def _is_name(parts: list[Word], *, may_be_common: bool) -> bool:
-    """Return whether the words in the place of a name are one.
-
-    A single word of general English is a name only as a place. Words that describe ("confident", "out sick") are never
-    names.
+    A name is recognised only as the holder of an office, the seat, the founder or the place of birth. A single word of
+    general English is a name only as a place. The length never changes. A text with a capital after its first character
+    is returned unchanged.
     """
-    if not parts or not all(map(_may_name, parts)):
-        return False
-    return len(parts) > 1 or may_be_common or not (is_listed(parts[0].stem) or parts[0].lower.endswith(_DESCRIBING))
+    lowered = text.lower()
+    if len(text) > _MAX_LENGTH or text[1:] != text[1:].lower() or len(lowered) != len(text):
+        return text
+    characters = list(text)
+    for pattern in (*_PERSONS, *_PLACES):
+        for match in pattern.finditer(lowered):
+            name = words(match["name"])
+            if not all(map(_may_name, name)) or (pattern in _PERSONS and len(name) == 1 and _is_common(name[0])):
+                continue
+            for word in name:
+                place = match.start("name") + word.start
+                characters[place] = characters[place].upper()
+    capitalised = "".join(characters)
+    return capitalised if len(capitalised) == len(text) else text
 
 
 def _may_name(word: Word) -> bool:
-    if not word.is_content or word.is_negator or word.lower in _COMMON | UNIT_WORDS | TITLES | set(QUANTIFIERS):
+    """Return whether a word may be part of a name; words that describe ("confident", "out sick") are not."""
+    if not word.is_content or word.is_negator or word.lower in _NO_NAMES:
         return False
     if word.stem in CALENDAR or word.stem in FRAME_WORDS or (len(word.text) > 4 and word.lower.endswith(_ENDINGS)):
         return False
     return not opposites(word.stem)
 
 
+def _is_common(word: Word) -> bool:
+    return is_listed(word.stem) or word.lower.endswith(_DESCRIBING)
+
+
+_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 _LEANING = re.compile(
     r"\W*(?:it|its|they|their|he|his|she|her|this|that|these|those|there|the (?:company|firm|organi[sz]ation|report|"
     r"former|latter|same)|both|yes|no)\b",
@@ -187,6 +162,9 @@ _NAMED = re.compile(r"(?<=\w )[A-Z][\w'’]*[ -]?$")
 _PAST = re.compile(r"\b(?:was|were|had|used to|former|formerly|previously|originally|once)\b", re.IGNORECASE)
 _PRESENT = re.compile(r"\b(?:is|are|has|have|remains?|currently|still|does|do|am)\b|'(?:re|s) ", re.IGNORECASE)
 _PERFECT = re.compile(r"\b(?:had|has|have) (?=(?:\w+ )?\w+(?:ed|en|t)\b)", re.IGNORECASE)
+_ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())
+_UNINFORMATIVE = frozenset(QUANTIFIERS) | TITLES - _ROLES
+_LIGHT = LIGHT_WORDS | REFERENTS | STOPWORDS
 
 
 @dataclass(frozen=True)
@@ -203,8 +181,8 @@ class Statement:
 
     @cached_property
     def text(self) -> str:
-        """The statement without its markup and with its names capitalised; offsets are unchanged."""
-        return with_names_capitalised(_without_markup(self.claim.text))
+        """The statement without markup and citations, with its names capitalised; offsets are unchanged."""
+        return _with_names_capitalised(_MARKUP.sub(lambda match: " " * len(match.group()), self.claim.text))
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -215,6 +193,11 @@ class Statement:
             for each in found
             if each.kind != "count" or not _NAMED.search(self.text, max(0, each.start - 100), each.start)
         )
+
+    @property
+    def has_time(self) -> bool:
+        """Return whether it contains a time of day: "opens at nine"."""
+        return any(each.kind == "time" for each in self.quantities)
 
     @cached_property
     def reading(self) -> Reading:
@@ -235,12 +218,12 @@ class Statement:
     @cached_property
     def names(self) -> frozenset[str]:
         """The stems of the proper names in it."""
-        return _names(self.reading)
+        return self.reading.names(self.quantities) - CALENDAR
 
     @cached_property
     def background_names(self) -> frozenset[str]:
         """The stems of the proper names in its background."""
-        return _names(self.background)
+        return self.background.names(()) - CALENDAR
 
     @cached_property
     def scope(self) -> tuple[int, ...]:
@@ -252,6 +235,11 @@ class Statement:
             for place in _meaningful(self.reading)
             if not (words[place].lower in UNIT_WORDS and any(0 <= words[place].start - end < 16 for end in ends))
         )
+
+    def scope_within(self, start: int, end: int | None = None) -> list[int]:
+        """Return the part of the scope between two offsets."""
+        words, end = self.reading.words, len(self.text) if end is None else end
+        return [place for place in self.scope if start <= words[place].start and words[place].end <= end]
 
     @property
     def is_past(self) -> bool | None:
@@ -303,10 +291,8 @@ class Statement:
     def has_word(self, other: Statement, place: int) -> bool:
         """Return whether it has the word of `other` at `place` in any wording; for a name, any part of it is enough."""
         run = other.reading.name_run(place) if other.reading.is_name(place) else range(place, place + 1)
-        return any(_has(self.reading, other.reading, at) or self._knows(other.reading, at) for at in run)
-
-    def _knows(self, other: Reading, place: int) -> bool:
-        return self.needs_lead and _has(self.background, other, place)
+        known = (self.reading, self.background) if self.needs_lead else (self.reading,)
+        return any(_has(reading, other.reading, at) for at in run for reading in known)
 
 
 def lacks(one: Reading, other: Reading) -> Iterator[int]:
@@ -322,30 +308,18 @@ def _has(one: Reading, other: Reading, place: int) -> bool:
         return True
     if other.is_name(place):
         return False
-    return root(stem) in {root(each) for each in one.stems}
+    return root(stem) in one.roots
 
 
 def _meaningful(reading: Reading) -> Iterator[int]:
     for place, word in enumerate(reading.words):
         if not word.carries_meaning or place in reading.measured or word.stem in FRAME_WORDS:
             continue
-        lower = word.lower
-        if lower == "longer" and place and reading.words[place - 1].lower in ("no", "any"):
+        if word.lower == "longer" and place and reading.words[place - 1].lower in ("no", "any"):
             continue
-        is_light = word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS
-        if word.is_number or (lower not in _UNINFORMATIVE and (reading.is_name(place) or not is_light)):
+        is_telling = word.lower not in _UNINFORMATIVE and (reading.is_name(place) or word.stem not in _LIGHT)
+        if word.is_number or is_telling:
             yield place
-
-
-def _names(reading: Reading) -> frozenset[str]:
-    places = (place for place in range(len(reading.words)) if reading.is_name(place) and place not in reading.measured)
-    words = (reading.words[place] for place in islice(places, _MOST_NAMES))
-    return frozenset(word.stem for word in words if word.lower not in TITLES and word.stem not in CALENDAR)
-
-
-_ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())
-_UNINFORMATIVE = frozenset(QUANTIFIERS) | TITLES - _ROLES
-_MOST_NAMES = 50
 
 
 MANY, _NEARLY_ALL = 6, 0.8
@@ -398,14 +372,11 @@ def is_same(
     """
     mine = new.scope if near is None else new.around(near[0])
     theirs = old.scope if near is None else old.around(near[1])
-    mine, theirs = _without(mine, at_issue[0]), _without(theirs, at_issue[1])
+    mine = tuple(place for place in mine if place not in at_issue[0])
+    theirs = tuple(place for place in theirs if place not in at_issue[1])
     shared = [place for place in mine if old.has_word(new, place)]
     known = [place for place in theirs if new.has_word(old, place)]
     if len(shared) == len(mine) and len(known) == len(theirs):
         return bool(shared) or (new.needs_lead and old.needs_lead)
     is_long = min(len(shared), len(known)) >= MANY
     return is_long and len(shared) >= _NEARLY_ALL * len(mine) and len(known) >= _NEARLY_ALL * len(theirs)
-
-
-def _without(places: Sequence[int], left_out: Collection[int]) -> tuple[int, ...]:
-    return tuple(place for place in places if place not in left_out)

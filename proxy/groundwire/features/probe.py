@@ -11,7 +11,7 @@ import json
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -133,14 +133,14 @@ class Probe:
 
 def ask(claim: Claim, sources: Sequence[Source]) -> Probe:
     """Return the question about one claim, which is quoted together with its lead."""
-    user = _laid_out(sources, CLAIM_HEADING, _claim(claim), _ONE)
+    user = lay_out(sources, CLAIM_HEADING, claim_fields(claim.text, claim.lead), _ONE)
     return Probe(SYSTEM, user, 1, _TOKENS_OF_ONE)
 
 
 def ask_all(claims: Sequence[Claim], sources: Sequence[Source]) -> Probe:
     """Return one question about several claims on one context; claim n has the id "n", counted from 1."""
-    numbered = [{"id": str(place), **_claim(claim)} for place, claim in enumerate(claims, 1)]
-    user = _laid_out(sources, CLAIMS_HEADING, numbered, _SEVERAL)
+    numbered = [{"id": str(place), **claim_fields(claim.text, claim.lead)} for place, claim in enumerate(claims, 1)]
+    user = lay_out(sources, CLAIMS_HEADING, numbered, _SEVERAL)
     return Probe(SYSTEM, user, len(claims), _TOKENS_OF_LINE * len(claims))
 
 
@@ -149,27 +149,26 @@ def quote(value: object) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def quote_sources(sources: Iterable[Source]) -> str:
-    """Return the sources as a JSON array on one line: id, title and text of each, unless empty."""
+def lay_out(sources: Iterable[Source], heading: str, quoted: object, question: str) -> str:
+    """Return the prompt, context first, so that servers with prefix caches process it once for all claims.
+
+    Each of the context and `quoted` is JSON on one line. A source has an id, and a title and a text unless empty.
+    """
     fields = ({"id": source.id, "title": source.title or "", "text": source.text} for source in sources)
-    return quote([{key: value for key, value in each.items() if value} for each in fields])
+    context = quote([{key: value for key, value in each.items() if value} for each in fields])
+    return "\n".join((CONTEXT_HEADING, context, "", heading, quote(quoted), "", question))
 
 
-def _laid_out(sources: Iterable[Source], heading: str, quoted: object, question: str) -> str:
-    """Return the prompt, context first, so that servers with prefix caches process it once for all claims."""
-    return "\n".join((CONTEXT_HEADING, quote_sources(sources), "", heading, quote(quoted), "", question))
-
-
-def _claim(claim: Claim) -> dict[str, str]:
-    lead = {"said_before": claim.lead} if claim.lead else {}
-    return {**lead, "claim": claim.text}
+def claim_fields(text: str, lead: str) -> dict[str, str]:
+    """Return a claim as it is quoted in a prompt."""
+    return {"said_before": lead, "claim": text} if lead else {"claim": text}
 
 
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!()[]{}-"
 _BLANK = " \t\n"
 _VERDICT = re.compile(r"[\s*_`\"'(\[]*(?P<word>yes|no)(?P<rest>[^\n]*)", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"')\]]*\s*(?:$|[.,;:!])")
-_LINE = re.compile(r"[ \t*_`\-]*\[?(?P<id>\d{1,4})\]?[ \t]*[:.)][ \t*_`]*(?P<rest>.*)")
+_LINE = re.compile(r"^[ \t*_`\-]*\[?(?P<id>\d{1,4})\]?[ \t]*[:.)][ \t*_`]*(?P<rest>.*)", re.MULTILINE)
 _LEAST = -9999.0  # floor of log probabilities; OpenAI returns it for negligible ones
 _MOST = 1.01  # maximum sum of the probabilities of one token, allowing for rounding
 
@@ -241,19 +240,11 @@ def sampled(verdicts: Sequence[bool | None]) -> Estimate:
 
 def _places(text: str, count: int) -> tuple[tuple[int, int] | None, ...]:
     """Return the span of the verdict on each claim in the text, or None."""
-    lines = list(_lines(text))
+    lines = list(_LINE.finditer(text))
     ids = [int(line["id"]) for line in lines]
     if any(not 1 <= each <= count for each in ids):
         return (None,) * count
     return tuple(_place(lines[ids.index(each)]) if ids.count(each) == 1 else None for each in range(1, count + 1))
-
-
-def _lines(text: str) -> Iterator[re.Match[str]]:
-    start = 0
-    for line in text.split("\n"):
-        if found := _LINE.match(text, start, start + len(line)):
-            yield found
-        start += len(line) + 1
 
 
 def _place(line: re.Match[str]) -> tuple[int, int] | None:

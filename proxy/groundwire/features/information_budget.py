@@ -1,14 +1,17 @@
-"""Estimate the support for an assertion with the embedded verifier, and apply measured budgets to judgements.
+"""Measure the information budget: whether the cited evidence changes the belief in a claim.
 
-The label decides: the probability is the calibrated score, limited to the label's side of the target, and even odds if
-no source mentions the claim, because the verifier has no knowledge of the world. A missing answer of a model never
-overrules an earlier decision: an undecided budget leaves the verdict unchanged.
+The evidence is removed from the context for p0: cited spans are replaced by a marker, the structure around them
+remains. The embedded verifier estimates p1 and p0 by its label: the probability is the calibrated score, limited to the
+label's side of the target, and even odds if no source mentions the claim, because the verifier has no knowledge of the
+world. A missing answer of a model never overrules an earlier decision: an undecided budget leaves the verdict
+unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import (
@@ -26,13 +29,135 @@ from groundwire.domain import (
     Verdict,
 )
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.probe import exactly
-from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.evidence.passages import cut
+from groundwire.features.probe import exactly
 from groundwire.judge import GRAVITY, UNANSWERED, Judge, skipped
 from groundwire.policy import ModelPolicy, Policy
 from groundwire.scoring.aggregate import UNHEARD, support, with_confidence
 from groundwire.scoring.budget import LABELS, TARGETS, measure, target_of, towards, unasked
 from groundwire.scoring.budget import TARGET as HIGHEST_TARGET
+from groundwire.text.folding import Folded, fold
+from groundwire.text.words import words
+
+MARKER = "[EVIDENCE REMOVED]"
+
+_REPEATED_CHARS, _REPEATED_WORDS = 20, 4  # minimum size of a copy; shorter repetitions may be chance
+
+_GAP = re.compile(r"[ \t]*")
+_CELL = re.compile(r"[^\n\r|\t]+")
+_LEAD = re.compile(r"\s*(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+)*")
+
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The sources for the ablation of one citation: `without` it, and with it `alone`, all others removed."""
+
+    without: tuple[Source, ...]
+    alone: tuple[Source, ...]
+
+
+def scrub(
+    sources: Sequence[Source], citations: Sequence[Citation], protected: Sequence[Citation] = ()
+) -> tuple[Source, ...]:
+    """Return the sources with every cited span replaced by `MARKER`, and everything else unchanged.
+
+    Spans that overlap or touch get one marker; separate lines and table cells get one each. Copies elsewhere of at
+    least four cited words, as folded for quotations, are replaced as well, because they are the same evidence. Spans of
+    `protected` are never replaced. A citation of an unknown source changes nothing.
+    """
+    spans = [_cited(source, citations) for source in sources]
+    evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
+    return tuple(
+        _without(source, [*own, *_repetitions(fold(source.text), evidence)], _cited(source, protected))
+        for source, own in zip(sources, spans, strict=True)
+    )
+
+
+def scrub_all(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Return the sources with only their structure: the context of p0 for a claim that cites nothing."""
+    return tuple(_without(source, [(0, len(source.text))], ()) for source in sources)
+
+
+def leave_one_out(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[LeftOut, ...]:
+    """Return the sources without each citation, and with it alone, in the order of the citations."""
+    apart = [(each, [other for other in citations if other != each]) for each in citations]
+    return tuple(
+        LeftOut(scrub(sources, [each], protected=others), scrub(sources, others, protected=[each]))
+        for each, others in apart
+    )
+
+
+def _matches(citation: Citation, source: Source) -> bool:
+    start, end = citation.start - source.offset, citation.end - source.offset
+    return 0 <= start < end <= len(source.text) and source.text[start:end] == citation.text
+
+
+def _cited(source: Source, citations: Iterable[Citation]) -> list[_Span]:
+    """Return the cited spans of a source, relative to its text."""
+    return [
+        (each.start - source.offset, each.end - source.offset)
+        for each in citations
+        if each.source == source.id and _matches(each, source)
+    ]
+
+
+def _pieces(source: Source, spans: Iterable[_Span]) -> Iterator[str]:
+    """Yield the sentences of cited spans, folded, that are long enough to be recognised elsewhere."""
+    for text in (source.text[start:end] for start, end in spans):
+        for piece in cut(text):
+            folded = fold(text[piece.start : piece.end]).text.strip(" .,;:|")
+            if len(folded) >= _REPEATED_CHARS and len(words(folded)) >= _REPEATED_WORDS:
+                yield folded
+
+
+def _repetitions(text: Folded, evidence: Iterable[str]) -> Iterator[_Span]:
+    """Yield the spans at which a text contains a piece of evidence in whole words and numbers."""
+    for piece in dict.fromkeys(evidence):
+        for found in re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(piece)}(?!\w)(?![.,]\d)", text.text):
+            yield text.origin(*found.span())
+
+
+def _without(source: Source, spans: Iterable[_Span], protected: Iterable[_Span]) -> Source:
+    parts, position = [], 0
+    for start, end in _less(_merged(source.text, spans), sorted(protected)):
+        parts += [source.text[position:start], _CELL.sub(_marked, source.text[start:end])]
+        position = end
+    return replace(source, text="".join([*parts, source.text[position:]])) if parts else source
+
+
+def _marked(cell: re.Match[str]) -> str:
+    """Return a line or cell with the marker for its words, and with its indent, bullet and trailing space."""
+    text = cell.group()
+    lead = _LEAD.match(text)
+    start, end = lead.end() if lead else 0, len(text.rstrip())
+    return f"{text[:start]}{MARKER}{text[end:]}" if any(map(str.isalnum, text[start:end])) else text
+
+
+def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
+    """Return the spans in order, merged if they overlap or have only spaces and tabs between them."""
+    merged: list[_Span] = []
+    for start, end in sorted(spans):
+        if merged and (start <= merged[-1][1] or _GAP.fullmatch(text, merged[-1][1], start)):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _less(spans: Iterable[_Span], protected: Sequence[_Span]) -> Iterator[_Span]:
+    """Yield the parts of the spans that lie in no protected span."""
+    for start, end in spans:
+        position = start
+        for protected_start, protected_end in protected:
+            if protected_start < end and protected_end > position:
+                if protected_start > position:
+                    yield position, protected_start
+                position = max(position, protected_end)
+        if position < end:
+            yield position, end
+
 
 VERIFIER = "model"
 _CONTRADICTED = 0.5
@@ -65,7 +190,11 @@ def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...]
     """Return the sources that a claim cites, each as one citation of its whole text, and the labels of no source."""
     named = {label: context.resolve(label) for label in claim.cited}
     sources = {source.id: source for source in named.values() if source}
-    return tuple(map(_whole, sources.values())), tuple(label for label, source in named.items() if source is None)
+    cited = tuple(
+        Citation(each.id, each.offset, each.offset + len(each.text), each.text, 1.0, "exact")
+        for each in sources.values()
+    )
+    return cited, tuple(label for label, source in named.items() if source is None)
 
 
 def unknown_citations(claim: Claim, sources: Sequence[Source]) -> tuple[str, ...]:
@@ -132,10 +261,6 @@ def _reason(budget: Budget) -> str:
     return f"{budget.reason} A model gives it {budget.p1.value:.0%} with the evidence{without}."
 
 
-def _whole(source: Source) -> Citation:
-    return Citation(source.id, source.offset, source.offset + len(source.text), source.text, 1.0, "exact")
-
-
 TARGET = TARGETS["verifier"]
 _EVEN = 0.5
 
@@ -193,15 +318,8 @@ def prove(
     target: float = TARGET,
 ) -> Judgement:
     """Judge a claim against the sources and measure its budget: p1 with the sources, p0 with only their structure."""
-    context = Context(sources)
-    return with_budget(
-        judge_assertion(claim, context, policy, judge),
-        context,
-        Context(scrub_all(sources)),
-        policy,
-        judge,
-        target,
-    )
+    context, scrubbed = Context(sources), Context(scrub_all(sources))
+    return with_budget(judge_assertion(claim, context, policy, judge), context, scrubbed, policy, judge, target)
 
 
 def with_budget(
@@ -221,14 +339,11 @@ def with_budget(
         unknown = cited_evidence(claim, context)[1]
         if nothing := unasked(has_context=bool(context.passages), unknown=unknown):
             return replace(judgement, budget=nothing)
-    p0 = _prior(judge_assertion(claim, scrubbed, policy, judge))
+    prior = judge_assertion(claim, scrubbed, policy, judge)
+    # a scrubbed context states nothing that could contradict a claim
+    p0 = exactly(_EVEN) if prior.verdict.label == "contradicted" else believed(prior)
     budget = towards(measure(believed(judgement), p0, target=TARGET), target)
     return replace(judgement, budget=replace(budget, reason=judgement.verdict.reason))
-
-
-def _prior(judgement: Judgement) -> Estimate:
-    """Return the probability of a claim by a scrubbed context, which states nothing that could contradict it."""
-    return exactly(_EVEN) if judgement.verdict.label == "contradicted" else believed(judgement)
 
 
 def believed(judgement: Judgement) -> Estimate:

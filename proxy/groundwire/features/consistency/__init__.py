@@ -1,1 +1,0 @@
-"""Compare an answer with earlier answers about the same subject. Pure: earlier answers are passed in as values."""
