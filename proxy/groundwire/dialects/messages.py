@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from groundwire.dialects.dialect import (
     Body,
     ChoiceDelta,
     Dialect,
+    Fault,
     ParsedEvent,
     Side,
-    anthropic_error,
-    changed,
-    continued,
     dicts,
     index_of,
     member,
@@ -43,20 +40,99 @@ _REASONS = {
 }
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-_NOT_AGAIN = ("stream", "grounding")
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
 
 
-def _messages(body: Body) -> tuple[Message, ...]:
-    """Return the system prompt and the messages, with consecutive indices.
+class _Messages(Dialect):
+    name = "messages"
+    path = "/v1/messages"
+    framing = NAMED_SSE
 
-    Tool output in an assistant turn becomes a tool message with the same index.
-    """
-    system = tuple(read_parts(body.get("system")))
-    found = [Message(0, "system", system)] if system else []
-    for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
-        if (parsed := read_message(index, message)) is not None:
-            found += _by_speaker(parsed)
-    return tuple(found)
+    def messages(self, body: Body) -> tuple[Message, ...]:
+        """Return the system prompt and the messages, with consecutive indices.
+
+        Tool output in an assistant turn becomes a tool message with the same index.
+        """
+        system = tuple(read_parts(body.get("system")))
+        found = [Message(0, "system", system)] if system else []
+        for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
+            if (parsed := read_message(index, message)) is not None:
+                found += _by_speaker(parsed)
+        return tuple(found)
+
+    def unread(self, body: Body) -> tuple[str, ...]:
+        parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
+        warnings = [f"messages: {parts} parts without text (images, PDFs, files by id) were not read"] if parts else []
+        if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
+            warnings.append(
+                f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
+            )
+        if body.get("mcp_servers"):
+            warnings.append("mcp_servers: results of their tools are read only if the answer contains them")
+        return tuple(warnings)
+
+    def schema(self, body: Body) -> Body | None:
+        places = (member(body.get("output_config"), "format"), member(body, "output_format"))
+        return next((schema for place in places if isinstance(schema := place.get("schema"), dict)), None)
+
+    def resampled(self, body: Body, temperature: float) -> Body | None:
+        """Return the same request without streaming; None if it enables thinking, which excludes a temperature."""
+        if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
+            return None
+        return self._again(body, temperature=min(temperature, 1.0))
+
+    def parse_event(self, event: Body) -> ParsedEvent:
+        match event.get("type"):
+            case "content_block_delta":
+                return ParsedEvent([(index_of(event, 0), _delta(member(event, "delta")))])
+            case "content_block_start":
+                block = member(event, "content_block")
+                return ParsedEvent(list(_block(index_of(event, 0), block, starts=True)), given=_given([block]))
+            case "message_start":
+                message = member(event, "message")
+                return ParsedEvent((), message, _usage(message))
+            case "message_delta":
+                return ParsedEvent((), None, _usage(event), _reason(member(event, "delta")))
+            case "message":
+                blocks = dicts(event.get("content"))
+                pieces = [piece for index, block in enumerate(blocks) for piece in _block(index, block)]
+                return ParsedEvent(pieces, event, _usage(event), _reason(event), _given(blocks))
+            case _:
+                return ParsedEvent()
+
+    def choices(self, choices: Sequence[Choice]) -> Sequence[Choice]:
+        """Join consecutive text blocks into one choice; drop empty blocks, except the first if all are empty."""
+        joined: list[Choice] = []
+        end = -1
+        for block in choices:
+            if joined and block.text and joined[-1].text and block.index == end:
+                before = joined[-1]
+                joined[-1] = replace(before, text=before.text + block.text, unread=before.unread + block.unread)
+            elif block.text or block.arguments:
+                joined.append(block)
+            end = block.index + 1 if block.text else -1
+        return joined or choices[:1]
+
+    def carrier_side(self, event: Body, request: Body) -> Side | None:
+        """Take the event with the stop reason for the last: clients ignore the content of `message_stop`."""
+        return "before" if event.get("type") == "message_delta" else None
+
+    def own_event(self, head: Body) -> Body:
+        return {"type": "grounding"}
+
+    def error(self, fault: Fault) -> Body:
+        """Render an error as a body or an event; its type follows from its status."""
+        otherwise = "api_error" if fault.status >= 500 else "invalid_request_error"
+        return {"type": "error", "error": {"type": _ERRORS.get(fault.status, otherwise), "message": fault.message}}
 
 
 def _by_speaker(message: Message) -> Iterator[Message]:
@@ -69,53 +145,9 @@ def _by_speaker(message: Message) -> Iterator[Message]:
     yield Message(message.index, "tool", given)
 
 
-def _unread(body: Body) -> tuple[str, ...]:
-    parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
-    warnings = [f"messages: {parts} parts without text (images, PDFs, files by id) were not read"] if parts else []
-    if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
-        warnings.append(
-            f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
-        )
-    if body.get("mcp_servers"):
-        warnings.append("mcp_servers: results of their tools are read only if the answer contains them")
-    return tuple(warnings)
-
-
 def _runs_there(tool: Body) -> bool:
     """Return whether a tool runs at the model server; types such as `bash_…` run at the client."""
     return string(tool.get("type")).startswith(("web_search", "web_fetch", "code_execution", "mcp_toolset"))
-
-
-def _schema(body: Body) -> Body | None:
-    places = (member(body.get("output_config"), "format"), member(body, "output_format"))
-    return next((schema for place in places if isinstance(schema := place.get("schema"), dict)), None)
-
-
-def _resampled(body: Body, temperature: float) -> Body | None:
-    """Return the same request without streaming; None if it enables thinking, which excludes a temperature."""
-    if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
-        return None
-    return changed(body, _NOT_AGAIN, temperature=min(temperature, 1.0))
-
-
-def _parse_event(event: Body) -> ParsedEvent:
-    match event.get("type"):
-        case "content_block_delta":
-            return ParsedEvent([(index_of(event, 0), _delta(member(event, "delta")))])
-        case "content_block_start":
-            block = member(event, "content_block")
-            return ParsedEvent(list(_block(index_of(event, 0), block, starts=True)), given=_given([block]))
-        case "message_start":
-            message = member(event, "message")
-            return ParsedEvent((), message, _usage(message))
-        case "message_delta":
-            return ParsedEvent((), None, _usage(event), _reason(member(event, "delta")))
-        case "message":
-            blocks = dicts(event.get("content"))
-            pieces = [piece for index, block in enumerate(blocks) for piece in _block(index, block)]
-            return ParsedEvent(pieces, event, _usage(event), _reason(event), _given(blocks))
-        case _:
-            return ParsedEvent()
 
 
 def _given(blocks: Sequence[Body]) -> list[Part]:
@@ -160,39 +192,4 @@ def _reason(body: Body) -> str | None:
     return _REASONS.get(reason, reason) if isinstance(reason, str) and reason else None
 
 
-def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
-    """Join consecutive text blocks into one choice; drop empty blocks, except the first if all are empty."""
-    joined: list[Choice] = []
-    end = -1
-    for block in blocks:
-        if joined and block.text and joined[-1].text and block.index == end:
-            before = joined[-1]
-            joined[-1] = replace(before, text=before.text + block.text, unread=before.unread + block.unread)
-        elif block.text or block.arguments:
-            joined.append(block)
-        end = block.index + 1 if block.text else -1
-    return joined or blocks[:1]
-
-
-def _carrier_side(event: Body, _: Body) -> Side | None:
-    """Treat the event with the stop reason as the last: Anthropic's client ignores the content of `message_stop`."""
-    return "before" if event.get("type") == "message_delta" else None
-
-
-MESSAGES = Dialect(
-    name="messages",
-    path="/v1/messages",
-    operation="chat",
-    messages=_messages,
-    parse_event=_parse_event,
-    carrier_side=_carrier_side,
-    own_event=lambda _: {"type": "grounding"},
-    unread=_unread,
-    schema=_schema,
-    resampled=_resampled,
-    continued=partial(continued, _NOT_AGAIN),
-    choices=_choices,
-    framing=NAMED_SSE,
-    error=anthropic_error,
-    failure=anthropic_error,
-)
+MESSAGES = _Messages()

@@ -17,7 +17,6 @@ from groundwire.dialects.dialect import (
     Fault,
     ParsedEvent,
     Side,
-    changed,
     dicts,
     index_of,
     member,
@@ -49,17 +48,85 @@ _ELSEWHERE = {
 _RUN_HERE = frozenset(
     "function custom namespace local_shell shell apply_patch computer computer_use_preview computer_use".split()
 )
-_NOT_AGAIN = ("stream", "stream_options", "background", "grounding")
 
 
-def _messages(body: Body) -> tuple[Message, ...]:
-    """Return the instructions and the input items, with consecutive indices."""
-    instructions = tuple(read_parts(body.get("instructions")))
-    found = [Message(0, "system", instructions)] if instructions else []
-    for index, item in enumerate(_items(body), start=len(found)):
-        if (message := _message(index, item)) is not None:
-            found.append(message)
-    return tuple(found)
+class _Responses(Dialect):
+    name = "responses"
+    path = "/v1/responses"
+    framing = NAMED_SSE
+    inside = ("response",)
+    _not_again = frozenset({"stream", "stream_options", "background", "grounding"})
+
+    def messages(self, body: Body) -> tuple[Message, ...]:
+        """Return the instructions and the input items, with consecutive indices."""
+        instructions = tuple(read_parts(body.get("instructions")))
+        found = [Message(0, "system", instructions)] if instructions else []
+        for index, item in enumerate(_items(body), start=len(found)):
+            if (message := _message(index, item)) is not None:
+                found.append(message)
+        return tuple(found)
+
+    def unread(self, body: Body) -> tuple[str, ...]:
+        items = _items(body)
+        warnings = [
+            f"{name}: {what} is on the model server and was not read"
+            for name, what in _ELSEWHERE.items()
+            if body.get(name)
+        ]
+        if there := sum(item.get("type") == "item_reference" for item in items):
+            warnings.append(f"input: {there} items are on the model server and were not read")
+        if unread := sum(map(_unread_in, items)):
+            warnings.append(f"input: {unread} parts without text (images, audio, other files) were not read")
+        tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
+        if names := [name for name in tools if name and name not in _RUN_HERE]:
+            warnings.append(
+                f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
+            )
+        return tuple(warnings)
+
+    def schema(self, body: Body) -> Body | None:
+        return object_or_none(member(member(body, "text"), "format").get("schema"))
+
+    def resampled(self, body: Body, temperature: float) -> Body | None:
+        """Return the same request, not streamed or stored; None in a conversation, which it would extend."""
+        if body.get("conversation"):
+            return None
+        return self._again(body, temperature=temperature, store=False)
+
+    def continued(self, body: Body, answer: str, message: str) -> Body | None:
+        """Return the request with two more items, not stored; None in a conversation, which it would extend."""
+        items = _items(body)
+        if body.get("conversation") or not items:
+            return None
+        return self._again(body, input=items + turns(answer, message), store=False)
+
+    def answers_later(self, body: Body) -> bool:
+        return body.get("background") is True and body.get("stream") is not True
+
+    def parse_event(self, event: Body) -> ParsedEvent:
+        kind = string(event.get("type"))
+        place, delta = index_of(event, 0, "output_index"), string(event.get("delta"))
+        if kind == "response.output_text.delta":
+            return ParsedEvent([(place, ChoiceDelta(delta, None, probabilities(event.get("logprobs"))))])
+        if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
+            return ParsedEvent([(place, ChoiceDelta(arguments={0: delta}))])
+        if kind in _ENDS or event.get("object") == "response":
+            return _whole(event if event.get("object") == "response" else member(event, "response"))
+        return ParsedEvent((), member(event, "response") or None)
+
+    def choices(self, choices: Sequence[Choice]) -> Sequence[Choice]:
+        """Drop empty items, except the first if all are empty."""
+        return [choice for choice in choices if choice.text or choice.arguments] or choices[:1]
+
+    def carrier_side(self, event: Body, request: Body) -> Side | None:
+        return "before" if string(event.get("type")) in _ENDS else None
+
+    def own_event(self, head: Body) -> Body:
+        return {"type": "keepalive", "sequence_number": 0}  # openai-node raises on unknown types
+
+    def failure(self, fault: Fault) -> Body:
+        """Render an error as OpenAI's servers do: inside an event named `error`, on which SDKs raise."""
+        return {"type": "error", "sequence_number": 0, **openai_error(fault)}
 
 
 def _items(body: Body) -> list[dict[str, Any]]:
@@ -86,63 +153,11 @@ def _given(item: Body) -> Iterator[Part]:
             yield Part(text, "document", string(each.get("file_id")) or None, string(each.get("filename")) or None)
 
 
-def _unread(body: Body) -> tuple[str, ...]:
-    items = _items(body)
-    warnings = [
-        f"{name}: {what} is on the model server and was not read" for name, what in _ELSEWHERE.items() if body.get(name)
-    ]
-    if there := sum(item.get("type") == "item_reference" for item in items):
-        warnings.append(f"input: {there} items are on the model server and were not read")
-    if unread := sum(map(_unread_in, items)):
-        warnings.append(f"input: {unread} parts without text (images, audio, other files) were not read")
-    tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
-    if names := [name for name in tools if name and name not in _RUN_HERE]:
-        warnings.append(
-            f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
-        )
-    return tuple(warnings)
-
-
 def _unread_in(item: Body) -> int:
     if "role" in item:
         return unread_in(item.get("content"))
     known = string(item.get("type")) in _NOT_CONTEXT or item.get("type") == "item_reference"
     return 0 if known or any(_given(item)) else 1
-
-
-def _schema(body: Body) -> Body | None:
-    return object_or_none(member(member(body, "text"), "format").get("schema"))
-
-
-def _resampled(body: Body, temperature: float) -> Body | None:
-    """Return the same request, not streamed or stored; None in a conversation, which the request would extend."""
-    if body.get("conversation"):
-        return None
-    return changed(body, _NOT_AGAIN, temperature=temperature, store=False)
-
-
-def _continued(body: Body, answer: str, message: str) -> Body | None:
-    """Return the request with two more items, not stored; None in a conversation, which the request would extend."""
-    items = _items(body)
-    if body.get("conversation") or not items:
-        return None
-    return changed(body, _NOT_AGAIN, input=items + turns(answer, message), store=False)
-
-
-def _answers_later(body: Body) -> bool:
-    return body.get("background") is True and body.get("stream") is not True
-
-
-def _parse_event(event: Body) -> ParsedEvent:
-    kind = string(event.get("type"))
-    place, delta = index_of(event, 0, "output_index"), string(event.get("delta"))
-    if kind == "response.output_text.delta":
-        return ParsedEvent([(place, ChoiceDelta(delta, None, probabilities(event.get("logprobs"))))])
-    if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-        return ParsedEvent([(place, ChoiceDelta(arguments={0: delta}))])
-    if kind in _ENDS or event.get("object") == "response":
-        return _whole(event if event.get("object") == "response" else member(event, "response"))
-    return ParsedEvent((), member(event, "response") or None)
 
 
 def _whole(response: Body) -> ParsedEvent:
@@ -181,35 +196,4 @@ def _reason(response: Body) -> str | None:
     return "tool_calls" if called else "stop"
 
 
-def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
-    """Drop empty items, except the first if all are empty."""
-    return [item for item in items if item.text or item.arguments] or items[:1]
-
-
-def _carrier_side(event: Body, _: Body) -> Side | None:
-    return "before" if string(event.get("type")) in _ENDS else None
-
-
-def _failure(fault: Fault) -> Body:
-    """Render a stream error as OpenAI's servers do: the error inside an event named `error`, on which SDKs raise."""
-    return {"type": "error", "sequence_number": 0, **openai_error(fault)}
-
-
-RESPONSES = Dialect(
-    name="responses",
-    path="/v1/responses",
-    operation="chat",
-    messages=_messages,
-    parse_event=_parse_event,
-    carrier_side=_carrier_side,
-    own_event=lambda _: {"type": "keepalive", "sequence_number": 0},  # openai-node raises on unknown types
-    unread=_unread,
-    schema=_schema,
-    resampled=_resampled,
-    continued=_continued,
-    answers_later=_answers_later,
-    choices=_choices,
-    framing=NAMED_SSE,
-    inside=("response",),
-    failure=_failure,
-)
+RESPONSES = _Responses()
