@@ -37,8 +37,7 @@ from groundwire.judge import Judge
 from groundwire.limits import Capacity, ConcurrencyLimiter
 from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.http import HttpxClient
+from groundwire.upstream.http import AiohttpClient, HttpxClient
 from groundwire.upstream.webhook import Webhook
 
 

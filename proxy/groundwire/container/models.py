@@ -29,8 +29,7 @@ from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
 from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.http import HttpxClient
+from groundwire.upstream.http import AiohttpClient, HttpxClient
 from groundwire.upstream.router import Route, Router
 from groundwire.upstream.upstream import OpenAIUpstream, Upstream
 from groundwire.wire import Headers

@@ -11,10 +11,19 @@ from groundwire.config.server import Retries as RetrySettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.http import ANTHROPIC_VERSION, AllowList, HeaderRules, HttpClient, bearer, x_api_key
+from groundwire.upstream.http import HttpClient
 from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
 from groundwire.upstream.router import Retries, Router, UpstreamModels
-from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream
+from groundwire.upstream.upstream import (
+    ANTHROPIC_VERSION,
+    HeaderRules,
+    LimitedUpstream,
+    OpenAIUpstream,
+    Upstream,
+    allow_list,
+    bearer,
+    x_api_key,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +166,8 @@ def _headers(settings: UpstreamSettings, context: BuildContext) -> HeaderRules:
     secret = {header: context.environ[variable].strip() for header, variable in settings.headers_env.items()}
     is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(
-        None if settings.request_headers is None else AllowList(settings.request_headers),
-        None if settings.response_headers is None else AllowList(settings.response_headers),
+        None if settings.request_headers is None else allow_list(settings.request_headers),
+        None if settings.response_headers is None else allow_list(settings.response_headers),
         tuple((header.lower().encode(), value.encode()) for header, value in {**settings.headers, **secret}.items()),
         ANTHROPIC_VERSION if is_anthropic else (),
         x_api_key if is_anthropic else bearer,
