@@ -413,7 +413,7 @@ def _unread(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return a warning for each part of the messages that is not read, such as an image."""
     if not messages:
         return ()
-    from groundwire.dialects.chat import CHAT
+    from groundwire.dialects.openai import CHAT
 
     return CHAT.unread({"messages": list(messages)})
 
@@ -421,7 +421,7 @@ def _unread(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def _exchange(sources: Sources, messages: Sequence[Mapping[str, Any]]) -> Exchange:
     if not messages:
         return Exchange()
-    from groundwire.dialects.chat import CHAT
+    from groundwire.dialects.openai import CHAT
 
     return Exchange(CHAT.messages({"messages": list(messages)}), _context(sources).sources)
 

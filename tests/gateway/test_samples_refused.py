@@ -8,7 +8,7 @@ import json
 import httpx
 import pytest
 
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.gateway.repeat import MAX_REPEATED, Sampler
 from groundwire.gateway.workers import Workers

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, JsonValue, TypeAdapter, ValidationError
 
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import (
     MAX_VALUES,
     Evidence,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from groundwire.dialects.chat import probabilities
 from groundwire.dialects.dialect import (
     Body,
     ChoiceDelta,
@@ -21,6 +20,7 @@ from groundwire.dialects.dialect import (
 )
 from groundwire.dialects.framing import NDJSON
 from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.openai import probabilities
 from groundwire.domain import Message, Part
 
 _USAGE = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}

@@ -20,12 +20,11 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from groundwire.dialects.chat import CHAT, COMPLETIONS
+from groundwire.dialects.anthropic import MESSAGES
 from groundwire.dialects.dialect import Answer, Dialect, is_url
 from groundwire.dialects.jsonbytes import ValuesTooLarge, edited, loads_object
-from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from groundwire.dialects.responses import RESPONSES
+from groundwire.dialects.openai import CHAT, COMPLETIONS, RESPONSES
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.errors import BadRequest, BodyTooLarge, UnreadableBody
 from groundwire.pipeline import Ask

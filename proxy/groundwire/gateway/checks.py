@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import (
     AnswerCheck,
     Check,
@@ -24,6 +23,7 @@ from groundwire.dialects.checks import (
 )
 from groundwire.dialects.dialect import Answer
 from groundwire.dialects.jsonbytes import dumps, loads_object
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import Request
 from groundwire.domain import Source
 from groundwire.errors import BadRequest, Overload, TryLater

@@ -20,11 +20,11 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from groundwire.config import Admin, Settings
 from groundwire.container import Container, build_container
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.anthropic import MESSAGES
 from groundwire.dialects.checks import AnswerCheck
 from groundwire.dialects.dialect import Dialect, error_body, openai_error
-from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import OLLAMA_CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import DIALECTS
 from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import ConfigError, UnknownReview

@@ -1,15 +1,11 @@
-"""OpenAI's Responses API.
-
-A choice is one message of the answer, with its parts joined. Its index is that of its item in `output`; each tool call
-is a choice as well.
-"""
+"""OpenAI's APIs: chat completions, responses, and the legacy completions, which have a prompt instead of messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import exp
 from typing import Any
 
-from groundwire.dialects.chat import probabilities
 from groundwire.dialects.dialect import (
     Body,
     ChoiceDelta,
@@ -27,12 +23,99 @@ from groundwire.dialects.dialect import (
     string,
     turns,
     unread_in,
+    unread_parts,
 )
 from groundwire.dialects.framing import NAMED_SSE
 from groundwire.domain import Choice, Message, Part
 
-_USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
-_DETAILS = {f"{theirs}_details": f"{ours}_details" for theirs, ours in _USAGE.items()}
+_LEAST = -700.0  # lower bound of log probabilities; exp() refuses integers far below
+
+
+class _Chat(Dialect):
+    name = "chat"
+    path = "/v1/chat/completions"
+    _event_object = "chat.completion.chunk"
+    _not_again = frozenset({"stream", "stream_options", "n", "best_of", "grounding"})
+
+    def unread(self, body: Body) -> tuple[str, ...]:
+        unread = unread_parts(body.get("messages"))
+        return (f"messages: {unread} parts without text (images, audio, other files) were not read",) if unread else ()
+
+    def schema(self, body: Body) -> Body | None:
+        return object_or_none(member(body.get("response_format"), "json_schema").get("schema"))
+
+    def expected(self, body: Body) -> int:
+        n = body.get("n")
+        return n if isinstance(n, int) and n > 0 else 1
+
+    def parse_event(self, event: Body) -> ParsedEvent:
+        choices = enumerate(dicts(event.get("choices")))
+        pieces = [(index_of(choice, at), self._piece(choice)) for at, choice in choices]
+        return ParsedEvent(pieces, event, object_or_none(event.get("usage")))
+
+    def _piece(self, choice: Body) -> ChoiceDelta:
+        message = object_or_none(choice.get("delta") or choice.get("message")) or {}
+        calls = enumerate(dicts(message.get("tool_calls")))
+        return ChoiceDelta(
+            string(message.get("content")),
+            string(choice.get("finish_reason")) or None,
+            probabilities(member(choice, "logprobs").get("content")),
+            {index_of(call, at): string(member(call, "function").get("arguments")) for at, call in calls},
+        )
+
+    def carrier_side(self, event: Body, request: Body) -> Side | None:
+        """Find the last event. Where usage was requested, it is the usage event, which SDKs expect at the very end."""
+        if member(request, "stream_options").get("include_usage") is not True:
+            return "after"
+        return "before" if event.get("usage") else None
+
+    def own_event(self, head: Body) -> Body:
+        """Return an event without choices, shaped like a usage event."""
+        return {**head, "object": self._event_object, "choices": []}
+
+
+def probabilities(tokens: Any) -> list[float]:
+    """Return the probabilities (0–1) of tokens that have a `logprob`."""
+    values = (token.get("logprob") for token in dicts(tokens))
+    return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
+
+
+class _Completions(_Chat):
+    name = "text_completion"
+    path = "/v1/completions"
+    operation = "text_completion"
+    _event_object = "text_completion"
+
+    def messages(self, body: Body) -> tuple[Message, ...]:
+        """Return the prompt as one user message, with one part per prompt of a list. Token arrays hold no text."""
+        prompt = body.get("prompt")
+        prompts = prompt if isinstance(prompt, list) else [prompt]
+        parts = tuple(Part(text) for text in prompts if isinstance(text, str))
+        return (Message(0, "user", parts),) if parts else ()
+
+    def unread(self, body: Body) -> tuple[str, ...]:
+        prompt = body.get("prompt")
+        is_unread = isinstance(prompt, list) and not all(isinstance(each, str) for each in prompt)
+        return ("prompt: it has tokens instead of text, which were not read",) if is_unread else ()
+
+    def schema(self, body: Body) -> None:
+        return None
+
+    def expected(self, body: Body) -> int:
+        """Return `n` times the number of prompts; a list of token numbers is one prompt."""
+        prompt = body.get("prompt")
+        prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+        return super().expected(body) * prompts
+
+    def continued(self, body: Body, answer: str, message: str) -> None:
+        return None
+
+    def _piece(self, choice: Body) -> ChoiceDelta:
+        return ChoiceDelta(string(choice.get("text")), string(choice.get("finish_reason")) or None)
+
+
+_COUNTS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_DETAILS = {f"{theirs}_details": f"{ours}_details" for theirs, ours in _COUNTS.items()}
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _ENDS = frozenset({"response.completed", "response.incomplete"})
@@ -51,6 +134,11 @@ _RUN_HERE = frozenset(
 
 
 class _Responses(Dialect):
+    """The Responses API. A choice is one message of the answer, with its parts joined.
+
+    Its index is that of its item in `output`; each tool call is a choice as well.
+    """
+
     name = "responses"
     path = "/v1/responses"
     framing = NAMED_SSE
@@ -180,7 +268,7 @@ def _item(item: Body) -> Iterator[ChoiceDelta]:
 
 def _usage(response: Body) -> Body | None:
     usage = member(response, "usage")
-    counts = {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)}
+    counts = {ours: usage[theirs] for theirs, ours in _COUNTS.items() if isinstance(usage.get(theirs), int)}
     details = {ours: usage[theirs] for theirs, ours in _DETAILS.items() if isinstance(usage.get(theirs), dict)}
     return counts | details or None
 
@@ -196,4 +284,6 @@ def _reason(response: Body) -> str | None:
     return "tool_calls" if called else "stop"
 
 
+CHAT = _Chat()
+COMPLETIONS = _Completions()
 RESPONSES = _Responses()
