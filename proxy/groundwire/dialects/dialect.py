@@ -412,7 +412,13 @@ class Answer:
     @property
     def given(self) -> tuple[Source, ...]:
         """The output of tools that ran at the model server, as sources; the request does not contain it."""
-        return tuple(_given_source(number, part) for number, part in enumerate(self._given, start=1))
+        found = []
+        for number, part in enumerate(self._given, start=1):
+            kind: SourceKind = "document" if part.kind == "document" else "tool"
+            id_, label = part.id or f"answer.{number}", part.id or part.title
+            labels = tuple(filter(None, (part.id, part.title)))
+            found.append(Source(id_, kind, part.text, title=part.title, labels=labels, label=label, url=part.url))
+        return tuple(found)
 
     @property
     def finish_reasons(self) -> tuple[str, ...]:
@@ -436,15 +442,6 @@ class Answer:
     def own_event(self) -> Body:
         """An event without content, to which the verdict on this answer can be added."""
         return self._dialect.own_event(self._head)
-
-
-def _given_source(number: int, part: Part) -> Source:
-    labels = tuple(filter(None, (part.id, part.title)))
-    kind: SourceKind = "document" if part.kind == "document" else "tool"
-    label = next(iter(labels), None)
-    return Source(
-        part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels, label=label, url=part.url
-    )
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -241,10 +241,11 @@ class Request:
 
     def exchange(self) -> Exchange:
         """Return the parts of the request that verification reads."""
+        given = self.dialect.temperature(self.body)
         return Exchange(
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
-            temperature=_temperature(self.dialect.temperature(self.body)),
+            temperature=float(given) if type(given) in (int, float) and 0 <= given <= 100 else None,
         )
 
     @property
@@ -295,10 +296,6 @@ def read_object(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise UnreadableBody("The body of your request must be a JSON object.")
     return body
-
-
-def _temperature(value: Any) -> float | None:
-    return float(value) if type(value) in (int, float) and 0 <= value <= 100 else None
 
 
 DIALECTS: tuple[Dialect, ...] = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)

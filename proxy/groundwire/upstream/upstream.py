@@ -117,13 +117,13 @@ def _filtered(
     hidden: frozenset[bytes] = frozenset(),
 ) -> Headers:
     """Return the headers that are forwarded, less those that `Connection` names (RFC 9110, section 7.6.1)."""
-    options = [value for name, value in headers if name == b"connection"]
-    dropped = hidden.union(_NEVER_FORWARDED if allowed else _DROPPED)
-    dropped = dropped.union(token.strip().lower() for value in options for token in value.split(b","))
+    dropped = _NEVER_FORWARDED if allowed else _DROPPED
+    connection = [value for name, value in headers if name == b"connection"]
+    options = {token.strip().lower() for value in connection for token in value.split(b",")}
     return tuple(
         (name, value)
         for name, value in headers
-        if not (name in dropped or name.startswith(internal))
+        if not (name in dropped or name in options or name in hidden or name.startswith(internal))
         and (allowed is None or allowed.match(name.decode("latin-1")))
     )
 
