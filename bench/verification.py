@@ -34,9 +34,9 @@ from bench.texts import (
     tool_messages,
 )
 from groundwire.claims.answer import find_claims
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.dialect import read_messages
 from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
 from groundwire.evidence.index import Context

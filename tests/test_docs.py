@@ -14,7 +14,7 @@ import pytest
 from groundwire.backends.loading import load_judge
 from groundwire.cli import app
 from groundwire.config import load_settings
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import HEADERS, Options
 from groundwire.domain import Choice, Exchange, Status
 from groundwire.evidence.index import Context

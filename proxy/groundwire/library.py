@@ -255,7 +255,7 @@ def verify_claims(
     """
     unread: tuple[str, ...] = ()
     if messages:
-        from groundwire.dialects.chat import CHAT
+        from groundwire.dialects.openai import CHAT
 
         body = {"messages": list(messages)}
         exchange, unread = Exchange(CHAT.messages(body), _context(sources).sources), CHAT.unread(body)

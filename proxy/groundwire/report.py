@@ -538,20 +538,7 @@ class Report:
         Offsets are in code points, or in UTF-16 units if `units` is given. A report without verdicts yet has only the
         members up to `warnings`.
         """
-        optional = {} if self._is_open else self._findings(units)
-        return cast("GroundingReport", self._head(units) | optional)
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the report in the wire format, as JSON text."""
-        return to_json(self.to_dict(), indent)
-
-    @property
-    def _is_open(self) -> bool:
-        """True if nothing is verified yet."""
-        return self.status == "pending" or (self.status == "deferred" and not self.degraded)
-
-    def _head(self, units: Utf16 | None) -> dict[str, Any]:
-        return {
+        head = {
             "id": self.id,
             "version": VERSION,
             "status": self.status,
@@ -561,6 +548,12 @@ class Report:
             "flags": list(self.flags),
             "warnings": list(self.warnings),
         }
+        is_open = self.status == "pending" or (self.status == "deferred" and not self.degraded)
+        return cast("GroundingReport", head if is_open else head | self._findings(units))
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the report in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
 
     def _findings(self, units: Utf16 | None) -> dict[str, Any]:
         """Return all other members in their order; a missing value leaves its member out."""

@@ -11,7 +11,7 @@ from servers.believer import Believer
 from groundwire.backends.estimators import ChatEstimator, ServiceEstimator
 from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.domain import Claim, Source
-from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import AiohttpClient
 from groundwire.upstream.upstream import OpenAIUpstream
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects.chat import CHAT, COMPLETIONS
 from groundwire.dialects.dialect import MAX_CHOICES, Answer
+from groundwire.dialects.openai import CHAT, COMPLETIONS
 from groundwire.domain import Choice
 
 

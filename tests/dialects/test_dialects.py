@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects.chat import CHAT, COMPLETIONS
+from groundwire.dialects.anthropic import MESSAGES
 from groundwire.dialects.dialect import Answer, Dialect, Fault
 from groundwire.dialects.framing import Event
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from groundwire.dialects.openai import CHAT, COMPLETIONS, RESPONSES
 from groundwire.dialects.request import DIALECTS, read_request
-from groundwire.dialects.responses import RESPONSES
 from groundwire.domain import Choice, Message, Part
 
 NAMES = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import steps
 
-from groundwire.dialects.jsonbytes import dumps, loads, replaced, with_member, without
+from groundwire.dialects.jsonbytes import dumps, edited, loads, with_member
 
 NAMES = st.sampled_from(
     ["grounding", "model", "messages", "a", "", '"', "\\", "{", "naïve", "🙂", "documents"]
@@ -61,6 +61,10 @@ def condensed(raw: bytes) -> bytes:
     return bytes(byte for byte in raw if byte not in b" \t\r\n,")
 
 
+def without(body: bytes, names: set[str]) -> bytes:
+    return edited(body, names, {})
+
+
 @given(written_objects(), st.sets(NAMES, min_size=1, max_size=3))
 def test_without_takes_out_those_members_and_nothing_else(
     written: tuple[bytes, list[tuple[str, Any, bytes]]], names: set[str]
@@ -82,10 +86,18 @@ def test_replaced_changes_one_value_and_nothing_else(
     written: tuple[bytes, list[tuple[str, Any, bytes]]], value: Any
 ) -> None:
     body, members = written
-    changed = replaced(body, "model", value)
+    changed = edited(body, (), {"model": value})
     assert pairs(changed) == [(name, value if name == "model" else old) for name, old, _ in members]
     if not any(name == "model" for name, *_ in members):
         assert changed == body
+
+
+@given(written_objects(), st.sets(NAMES, max_size=2), VALUES)
+def test_both_edits_at_once_are_one_after_the_other(
+    written: tuple[bytes, list[tuple[str, Any, bytes]]], names: set[str], value: Any
+) -> None:
+    body, _ = written
+    assert edited(body, names, {"model": value}) == edited(without(body, names), (), {"model": value})
 
 
 @given(written_objects(), VALUES)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects.chat import CHAT, COMPLETIONS
+from groundwire.dialects.openai import CHAT, COMPLETIONS
 from groundwire.dialects.request import Request, read_request
 from groundwire.domain import Exchange, Message, Part
 from groundwire.errors import UnreadableBody

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from upstream import Reply, Upstream, body_reply, chat_events
 
 from groundwire.http.openapi import OPERATIONS, Operation
-from groundwire.upstream.http import has_dot_segment
+from groundwire.upstream.upstream import has_dot_segment
 
 KEY = secrets.token_urlsafe(24)
 ON = {"enabled": True}

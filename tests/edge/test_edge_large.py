@@ -47,7 +47,7 @@ def test_a_large_body_is_parsed_and_edited_off_the_event_loop(
     answer = fetch(proxy.port, "POST", path, JSON_HEADERS, body)
     sent = b"{" + MEMBERS.replace(b'"m"', b'"other"') + b"," + PADDING + b"}"
     assert (answer.status, upstream.last.body) == (200, sent)
-    assert len(parsing_threads) >= 3
+    assert len(parsing_threads) >= 2  # parsed, and edited in one pass
     assert all(name.startswith("groundwire-bodies") for name in parsing_threads)
 
 

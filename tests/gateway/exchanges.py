@@ -11,7 +11,7 @@ import httpx
 
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import Request, read_options, read_request
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
 from groundwire.evidence.index import Context

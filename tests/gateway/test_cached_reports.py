@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from gateway.exchanges import ANSWER, FACTS, asked, service
 
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice
 from groundwire.gateway.service import EvidenceCache, GroundingService

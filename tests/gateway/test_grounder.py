@@ -28,8 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import EvidenceCheck
+from groundwire.dialects.openai import CHAT
 from groundwire.errors import RequestError, UpstreamBroken
 from groundwire.gateway.forward import Caller
 from groundwire.telemetry import short_hash

@@ -9,7 +9,7 @@ from exchanges import ExchangeRequest, answered, asked, choice, exchange, ground
 from servers.databases import Database as Place
 from storage.history.entries import entry, opened, stored
 
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import Request, read_options
 from groundwire.features.consistency import EarlierAnswer
 from groundwire.gateway.forward import Caller

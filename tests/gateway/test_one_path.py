@@ -9,7 +9,7 @@ from exchanges import answered, essence, events, grounding_in, house, streaming,
 
 from bench.suites.case import read
 from groundwire.container import Container
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice
 from groundwire.pipeline import prepare, verify

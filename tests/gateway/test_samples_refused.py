@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from groundwire.config.grounding import Sampling
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.gateway.repeat import MAX_REPEATED, Sampler
 from groundwire.judge import Judge

@@ -9,7 +9,7 @@ import pytest
 
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.errors import ConfigError
 from groundwire.upstream.litellm import LitellmUpstream
 from groundwire.upstream.upstream import OpenAIUpstream

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
-from groundwire.upstream.aiohttp_client import AiohttpClient, to_httpx
+from groundwire.upstream.http import AiohttpClient, to_httpx
 from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Call, Reply
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groundwire.backends.model_client import Body, ModelClient, Refused, groups
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.dialect import Answer
+from groundwire.dialects.openai import CHAT
 from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
 from groundwire.errors import Overload
 from groundwire.evidence.index import Context

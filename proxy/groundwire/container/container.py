@@ -46,8 +46,7 @@ from groundwire.storage.memory import MemoryFacts, Reports
 from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry, build_telemetry
 from groundwire.telemetry import instruments as i
-from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.http import HttpxClient
+from groundwire.upstream.http import AiohttpClient, HttpxClient
 from groundwire.upstream.webhook import Webhook
 
 if TYPE_CHECKING:  # the client library of a store is imported only if the store is configured

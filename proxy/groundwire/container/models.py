@@ -30,19 +30,19 @@ from groundwire.offload import Workers
 from groundwire.storage.cache import Cache
 from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.http import (
+from groundwire.upstream.http import AiohttpClient, HttpClient, HttpxClient
+from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
+from groundwire.upstream.router import Retries, Route, Router, UpstreamModels
+from groundwire.upstream.upstream import (
     ANTHROPIC_VERSION,
-    AllowList,
     HeaderRules,
-    HttpClient,
-    HttpxClient,
+    LimitedUpstream,
+    OpenAIUpstream,
+    Upstream,
+    allow_list,
     bearer,
     x_api_key,
 )
-from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
-from groundwire.upstream.router import Retries, Route, Router, UpstreamModels
-from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
@@ -132,8 +132,8 @@ def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> U
             connect_timeout=settings.connect_timeout,
             forwards_documents=settings.forwards_documents,
             headers=HeaderRules(
-                None if settings.request_headers is None else AllowList(settings.request_headers),
-                None if settings.response_headers is None else AllowList(settings.response_headers),
+                None if settings.request_headers is None else allow_list(settings.request_headers),
+                None if settings.response_headers is None else allow_list(settings.response_headers),
                 added,
                 ANTHROPIC_VERSION if is_anthropic else (),
                 x_api_key if is_anthropic else bearer,

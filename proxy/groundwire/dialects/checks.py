@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, JsonValue, TypeAdapter, ValidationError
 
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import (
     MAX_VALUES,
     Evidence,
@@ -198,11 +198,8 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
 def _names(shape: type[Check]) -> set[str | int]:
     """Return the keys that a body of this shape may have."""
     aliases = (field.validation_alias for field in shape.model_fields.values())
-    return {*shape.model_fields, *(name for each in aliases if isinstance(each, AliasChoices) for name in _keys(each))}
-
-
-def _keys(alias: AliasChoices) -> Iterator[str | int]:
-    return (path[0] for path in alias.convert_to_aliases())
+    paths = [path for each in aliases if isinstance(each, AliasChoices) for path in each.convert_to_aliases()]
+    return {*shape.model_fields, *(path[0] for path in paths)}
 
 
 def _unknown(path: str) -> BadRequest:

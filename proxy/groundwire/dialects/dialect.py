@@ -1,11 +1,11 @@
-"""One wire format as a set of functions and values, and an answer in any of them."""
+"""The base of all wire formats, the parts of their messages, and an answer in any of them."""
 
 from __future__ import annotations
 
 import base64
-import binascii
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
@@ -13,6 +13,11 @@ from urllib.parse import unquote_to_bytes
 from groundwire.dialects.framing import SSE, Framing
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.domain import Choice, Message, Part, Role, Source, SourceKind
+
+Body = Mapping[str, Any]
+"""A decoded JSON object: a request body, a response body, or a stream event."""
+
+Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +31,9 @@ class Fault:
     status: int = 500
 
 
-def openai_error(fault: Fault) -> Mapping[str, Any]:
+def openai_error(fault: Fault) -> Body:
     """Render an error in OpenAI's shape; SDKs raise on it as a stream event too."""
     return {"error": {"message": fault.message, "type": fault.type, "param": fault.param, "code": fault.code}}
-
-
-_ANTHROPIC_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-}
-
-
-def anthropic_error(fault: Fault) -> Mapping[str, Any]:
-    """Render an error in Anthropic's shape, as a body or an event; its type follows from its status."""
-    otherwise = "api_error" if fault.status >= 500 else "invalid_request_error"
-    type_ = _ANTHROPIC_TYPES.get(fault.status, otherwise)
-    return {"type": "error", "error": {"type": type_, "message": fault.message}}
 
 
 def error_body(message: str, type_: str, param: str | None = None, code: str | None = None) -> bytes:
@@ -79,21 +65,20 @@ def read_messages(messages: Any) -> tuple[Message, ...]:
 
 def read_message(index: int, message: Mapping[str, Any]) -> Message | None:
     """Parse one message, or return None if its role is unknown."""
-    role = _ROLES.get(_string(message.get("role")) or "")
+    role = _ROLES.get(string(message.get("role")))
     return Message(index, role, tuple(read_parts(message.get("content")))) if role else None
 
 
 def unread_parts(messages: Any) -> int:
     """Return the number of message parts without readable text: images, audio, and files that are not plain text."""
-    if not isinstance(messages, list):
-        return 0
-    return sum(unread_in(message.get("content")) for message in messages if isinstance(message, dict))
+    return sum(unread_in(message.get("content")) for message in dicts(messages))
 
 
 def unread_in(content: Any) -> int:
     """Return the number of parts without readable text in the content of one message."""
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return sum(_string(block.get("type")) not in _NO_CONTEXT and not any(_block(block, "text")) for block in blocks)
+    return sum(
+        string(block.get("type")) not in _NO_CONTEXT and not any(_block(block, "text")) for block in dicts(content)
+    )
 
 
 def read_parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:
@@ -109,7 +94,7 @@ def read_parts(content: Any, kind: Literal["text", "document", "tool_result"] = 
 
 
 def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_result"]) -> Iterator[Part]:
-    type_ = _string(block.get("type"))
+    type_ = string(block.get("type"))
     if type_ in _TEXT_TYPES and isinstance(block.get("text"), str):
         yield Part(block["text"], kind)
     elif type_ in ("file", "input_file"):
@@ -118,8 +103,8 @@ def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_res
         yield from _document(block)
     elif type_ == "search_result":
         text = "\n".join(part.text for part in read_parts(block.get("content")))
-        source = _string(block.get("source"))
-        yield Part(text, "document", source, _string(block.get("title")), source if is_url(source) else None)
+        source = string(block.get("source")) or None
+        yield Part(text, "document", source, string(block.get("title")) or None, source if is_url(source) else None)
     elif type_ in ("tool_result", "mcp_tool_result"):
         yield from read_parts(block.get("content"), "tool_result")
     elif type_ == "web_fetch_tool_result":
@@ -135,7 +120,7 @@ def _document(block: Mapping[str, Any]) -> Iterator[Part]:
     content = source.get("data") if source.get("type") == "text" else source.get("content")
     text = "\n".join(part.text for part in read_parts(content))
     if text:
-        yield Part(text, "document", None, _string(block.get("title")))
+        yield Part(text, "document", None, string(block.get("title")) or None)
 
 
 def _file(file: Any) -> Iterator[Part]:
@@ -147,24 +132,14 @@ def _file(file: Any) -> Iterator[Part]:
         return
     try:
         raw = base64.b64decode(data, validate=True) if header.endswith(";base64") else unquote_to_bytes(data)
-        yield Part(raw.decode(), "document", None, _string(file.get("filename")))
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+        yield Part(raw.decode(), "document", None, string(file.get("filename")) or None)
+    except ValueError:
         return
 
 
 def is_url(text: str | None) -> bool:
     """Return whether a text is an HTTP or HTTPS URL."""
     return text is not None and text.startswith(("http://", "https://")) and not any(map(str.isspace, text))
-
-
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-Body = Mapping[str, Any]
-"""A decoded JSON object: a request body, a response body, or a stream event."""
-
-Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,66 +172,90 @@ class ParsedEvent:
     given: Iterable[Part] = ()
 
 
-def changed(body: Body, dropped: Collection[str], **members: Any) -> Body:
-    """Return a request without the keys in `dropped` and with other members added or replaced."""
-    return {key: value for key, value in body.items() if key not in dropped} | members
+class Dialect(ABC):
+    """One wire format, as pure functions of decoded JSON that read what they understand and never raise.
 
+    `path` is the URL path, `name` identifies the dialect in stored jobs, and `operation` is its name in OpenTelemetry's
+    GenAI conventions; `native` marks Ollama's own API, which is served below the root instead of `/v1`. A verdict is
+    the member `grounding` of a body or of the last event, within the object at the path `inside`.
+    """
 
-def continued(dropped: Collection[str], body: Body, answer: str, message: str, **members: Any) -> Body | None:
-    """Return a request as `changed` does, with two more messages; None if it has no list of messages."""
-    messages = body.get("messages")
-    if not isinstance(messages, list):
+    name: str
+    path: str
+    operation: Literal["chat", "text_completion"] = "chat"
+    framing: Framing = SSE
+    inside: tuple[str, ...] = ()
+    native: bool = False
+    _not_again: frozenset[str] = frozenset({"stream", "grounding"})  # members that a repeated request does not have
+
+    def messages(self, body: Body) -> tuple[Message, ...]:
+        """Return the messages of a request."""
+        return read_messages(body.get("messages"))
+
+    def unread(self, body: Body) -> tuple[str, ...]:
+        """Return one sentence for each part of a request that cannot be read."""
+        return ()
+
+    def schema(self, body: Body) -> Body | None:
+        """Return the JSON schema that the answer must follow."""
         return None
-    return changed(body, dropped, messages=messages + turns(answer, message), **members)
+
+    def expected(self, body: Body) -> int:
+        """Return the number of choices that a request asks for."""
+        return 1
+
+    def temperature(self, body: Body) -> Any:
+        """Return the temperature as it is given."""
+        return body.get("temperature")
+
+    def resampled(self, body: Body, temperature: float) -> Body | None:
+        """Return the same request at another temperature, unstreamed and leaving no trace at the server.
+
+        None if that is impossible.
+        """
+        return self._again(body, temperature=temperature)
+
+    def continued(self, body: Body, answer: str, message: str) -> Body | None:
+        """Return the same request as `resampled` does, with the answer and a further user message added."""
+        messages = body.get("messages")
+        return self._again(body, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
+
+    def _again(self, body: Body, **members: Any) -> Body:
+        """Return a request for a second answer, with members added or replaced."""
+        return {key: value for key, value in body.items() if key not in self._not_again} | members
+
+    def answers_later(self, body: Body) -> bool:
+        """Return whether the response will not contain the answer yet."""
+        return False
+
+    @abstractmethod
+    def parse_event(self, event: Body) -> ParsedEvent:
+        """Parse one event, or a whole body."""
+
+    @abstractmethod
+    def carrier_side(self, event: Body, request: Body) -> Side | None:
+        """Return the side of an event on which another may be inserted, if it is the last of a finished answer."""
+
+    @abstractmethod
+    def own_event(self, head: Body) -> Body:
+        """Return an event that carries only a verdict, given the head of its answer."""
+
+    def choices(self, choices: Sequence[Choice]) -> Sequence[Choice]:
+        """Merge texts that clients see as one."""
+        return choices
+
+    def error(self, fault: Fault) -> Body:
+        """Render an error as a body."""
+        return openai_error(fault)
+
+    def failure(self, fault: Fault) -> Body:
+        """Render an error as an event of a stream."""
+        return self.error(fault)
 
 
 def turns(answer: str, message: str) -> list[Body]:
     """Return the messages that continue a conversation: the answer and a further user message."""
     return [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """One wire format, as pure functions of decoded JSON that read what they understand and never raise.
-
-    `path` is the URL path, `name` identifies the dialect in stored jobs, and `operation` is its name in OpenTelemetry's
-    GenAI conventions; `native` marks Ollama's own API, which is served below the root instead of `/v1`.
-
-    Of a request: `messages` are its messages, `unread` one sentence for each part that cannot be read, `schema` the
-    JSON schema that the answer must follow, `expected` the number of choices, and `temperature` the raw value given.
-    `resampled` builds the same request at another temperature, unstreamed and leaving no trace at the server (None:
-    impossible); `continued` does so with the answer and a further user message added. `answers_later` is true when the
-    response will not contain the answer yet.
-
-    Of an answer: `parse_event` parses one event. `carrier_side` returns None unless an event is the last one of a
-    finished answer to this request (second argument), and then the side of it on which another event may be inserted.
-    `choices` merges texts that clients see as one.
-
-    Of the additions: a verdict is the member `grounding` of a body or of the last event, within the object at the path
-    `inside`; `own_event` builds an event that carries only a verdict, given the head of its answer; `error` and
-    `failure` render an error as a body and in a stream.
-    """
-
-    name: str
-    path: str
-    operation: Literal["chat", "text_completion"]
-    messages: Callable[[Body], tuple[Message, ...]]
-    parse_event: Callable[[Body], ParsedEvent]
-    carrier_side: Callable[[Body, Body], Side | None]
-    own_event: Callable[[Body], Body]
-    unread: Callable[[Body], tuple[str, ...]] = lambda _: ()
-    schema: Callable[[Body], Body | None] = lambda _: None
-    expected: Callable[[Body], int] = lambda _: 1
-    temperature: Callable[[Body], Any] = lambda body: body.get("temperature")
-    resampled: Callable[[Body, float], Body | None] = lambda body, temperature: None
-    continued: Callable[[Body, str, str], Body | None] = lambda body, answer, message: None
-    answers_later: Callable[[Body], bool] = lambda _: False
-    choices: Callable[[Sequence[Choice]], Sequence[Choice]] = lambda choices: choices
-    framing: Framing = SSE
-    inside: tuple[str, ...] = ()
-    error: Callable[[Fault], Body] = openai_error
-    failure: Callable[[Fault], Body] = openai_error
-    native: bool = False
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
@@ -291,6 +290,38 @@ _GIVEN = 4 * 2**20  # characters of tool output kept
 MAX_CHOICES = 512  # maximum number of choices kept; OpenAI's models return 128 at most
 
 
+@dataclass(slots=True)
+class _Received:
+    """The pieces of one choice. `probability` is the sum over `tokens`, `unread` the number of characters dropped."""
+
+    texts: list[str] = field(default_factory=list)
+    arguments: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    has_begun: bool = False
+    finish_reason: str | None = None
+    probability: float = 0.0
+    tokens: int = 0
+    unread: int = 0
+
+    def keep(self, fragments: list[str], more: str, room: int) -> int:
+        """Append as much of `more` as `room` allows and return the length appended."""
+        kept = more[: max(0, room)]
+        if kept:
+            fragments.append(kept)
+        self.unread += len(more) - len(kept)
+        return len(kept)
+
+    def choice(self, index: int, finish_reason: str | None, with_arguments: bool) -> Choice:
+        """Return the choice."""
+        return Choice(
+            index,
+            "".join(self.texts),
+            self.finish_reason or finish_reason,
+            self.probability / self.tokens if self.tokens else None,
+            tuple("".join(each) for _, each in sorted(self.arguments.items())) if with_arguments else (),
+            self.unread,
+        )
+
+
 class Answer:
     """The choices of one answer received so far. `expected` is the number of choices requested.
 
@@ -302,12 +333,8 @@ class Answer:
         self._dialect = dialect
         self._expected = expected
         self._head: dict[str, Any] = {}
-        self._texts: dict[int, list[str]] = defaultdict(list)
-        self._arguments: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self._probabilities: dict[int, tuple[float, int]] = {}  # sum and count
+        self._choices: dict[int, _Received] = {}
         self._argument_length = 0
-        self._reasons: dict[int, str | None] = {}
-        self._unread: dict[int, int] = defaultdict(int)
         self._given: list[Part] = []
         self._given_length = 0
         self._reason: str | None = None
@@ -337,52 +364,32 @@ class Answer:
         self._reason = parsed.finish_reason or self._reason
 
     def _add(self, index: int, piece: ChoiceDelta) -> None:
-        if index not in self._reasons and len(self._reasons) >= MAX_CHOICES:
-            self._unread[next(iter(self._reasons))] += len(piece.text)
-            return
-        self._reasons.setdefault(index, None)
-        if piece.repeats and (index in self._texts or index in self._arguments):
+        choice = self._choices.get(index)
+        if choice is None:
+            if len(self._choices) >= MAX_CHOICES:
+                next(iter(self._choices.values())).unread += len(piece.text)
+                return
+            choice = self._choices[index] = _Received()
+        if piece.repeats and choice.has_begun:
             return
         if piece.text:
-            self.length += self._keep(index, self._texts[index], piece.text, _KEPT - self.length)
+            choice.has_begun = True
+            self.length += choice.keep(choice.texts, piece.text, _KEPT - self.length)
         if piece.probabilities:
-            total, count = self._probabilities.get(index, (0.0, 0))
-            self._probabilities[index] = (total + sum(piece.probabilities), count + len(piece.probabilities))
-        if piece.finish_reason:
-            self._reasons[index] = piece.finish_reason
+            choice.probability += sum(piece.probabilities)
+            choice.tokens += len(piece.probabilities)
+        choice.finish_reason = piece.finish_reason or choice.finish_reason
         for call, fragment in piece.arguments.items():
+            choice.has_begun = True
             room = _KEPT - self._argument_length
-            self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
-
-    def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:
-        """Append as much of `more` as `room` allows and return the length appended."""
-        kept = more[: max(0, room)]
-        if kept:
-            fragments.append(kept)
-        self._unread[index] += len(more) - len(kept)
-        return len(kept)
+            self._argument_length += choice.keep(choice.arguments[call], fragment, room)
 
     def choices(self, *, with_arguments: bool = False) -> tuple[Choice, ...]:
         """Return the choices received so far, in order, with the arguments of tool calls only on request."""
-        found = [
-            Choice(
-                index,
-                "".join(self._texts.get(index, ())),
-                reason or self._reason,
-                self._mean_probability(index),
-                self._joined_arguments(index) if with_arguments else (),
-                self._unread[index],
-            )
-            for index, reason in sorted(self._reasons.items())
-        ]
-        return tuple(self._dialect.choices(found))
-
-    def _mean_probability(self, index: int) -> float | None:
-        total, count = self._probabilities.get(index, (0.0, 0))
-        return total / count if count else None
-
-    def _joined_arguments(self, index: int) -> tuple[str, ...]:
-        return tuple("".join(fragments) for _, fragments in sorted(self._arguments.get(index, {}).items()))
+        received = sorted(self._choices.items())
+        return tuple(
+            self._dialect.choices([each.choice(index, self._reason, with_arguments) for index, each in received])
+        )
 
     @property
     def id(self) -> str | None:
@@ -405,37 +412,36 @@ class Answer:
     @property
     def given(self) -> tuple[Source, ...]:
         """The output of tools that ran at the model server, as sources; the request does not contain it."""
-        return tuple(_given_source(number, part) for number, part in enumerate(self._given, start=1))
+        found = []
+        for number, part in enumerate(self._given, start=1):
+            kind: SourceKind = "document" if part.kind == "document" else "tool"
+            id_, label = part.id or f"answer.{number}", part.id or part.title
+            labels = tuple(filter(None, (part.id, part.title)))
+            found.append(Source(id_, kind, part.text, title=part.title, labels=labels, label=label, url=part.url))
+        return tuple(found)
 
     @property
     def finish_reasons(self) -> tuple[str, ...]:
         """The finish reasons received so far, in the order of the choices; choices without one are left out."""
-        found = tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
+        received = sorted(self._choices.items())
+        found = tuple(each.finish_reason for _, each in received if each.finish_reason)
         return found or ((self._reason,) if self._reason else ())
 
     @property
     def is_finished(self) -> bool:
         """True when every choice, requested or received, has its finish reason."""
-        return self._reason is not None or len(self.finish_reasons) >= max(self._expected, len(self._reasons))
+        return self._reason is not None or len(self.finish_reasons) >= max(self._expected, len(self._choices))
 
     @property
     def is_cut_short(self) -> bool:
         """True when nothing was received, or a choice received has no finish reason yet."""
-        return self._reason is None and (not self._reasons or None in self._reasons.values())
+        received = self._choices.values()
+        return self._reason is None and (not received or any(each.finish_reason is None for each in received))
 
     @property
     def own_event(self) -> Body:
         """An event without content, to which the verdict on this answer can be added."""
         return self._dialect.own_event(self._head)
-
-
-def _given_source(number: int, part: Part) -> Source:
-    labels = tuple(filter(None, (part.id, part.title)))
-    kind: SourceKind = "document" if part.kind == "document" else "tool"
-    label = next(iter(labels), None)
-    return Source(
-        part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels, label=label, url=part.url
-    )
 
 
 def _text_or_none(value: Any) -> str | None:

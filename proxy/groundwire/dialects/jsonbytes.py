@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 # a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
 _LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**15, 2**17, 2**12
+_BLANK = b" \t\n\r"
 _OPEN = ord("{")
 
 
@@ -57,28 +58,23 @@ def dumps(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def without(body: bytes, names: Collection[str]) -> bytes:
-    """Remove the top-level members in `names` from a JSON object; the bytes of the others stay unchanged."""
+def edited(body: bytes, dropped: Collection[str], values: Mapping[str, Any]) -> bytes:
+    """Return a JSON object without the top-level members in `dropped` and with other `values` of those that exist.
+
+    Every other byte stays unchanged.
+    """
     found = list(members(body))
-    kept = [at for at, member in enumerate(found) if member.name not in names]
-    if len(kept) == len(found):
+    kept = [at for at, member in enumerate(found) if member.name not in dropped]
+    if len(kept) == len(found) and not any(member.name in values for member in found):
         return body
     pieces = [*_pieces(body, 0, found[0].start)]
     for place, at in enumerate(kept):
-        before = found[at - 1].end if place else found[at].start
-        pieces += _pieces(body, before, found[at].end)
+        member, start = found[at], found[at - 1].end if place else found[at].start
+        if member.name in values:
+            pieces += (*_pieces(body, start, member.value), dumps(values[member.name]))
+        else:
+            pieces += _pieces(body, start, member.end)
     return b"".join((*pieces, *_pieces(body, found[-1].end, len(body))))
-
-
-def replaced(body: bytes, name: str, value: Any) -> bytes:
-    """Replace the value of a top-level member of a JSON object, if present; every other byte stays unchanged."""
-    pieces: list[bytes] = []
-    end = 0
-    for member in members(body):
-        if member.name == name:
-            pieces += (*_pieces(body, end, member.value), dumps(value))
-            end = member.end
-    return b"".join((*pieces, *_pieces(body, end, len(body)))) if pieces else body
 
 
 def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()) -> bytes:
@@ -90,8 +86,10 @@ def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()
         if member.name == inside[0] and body[member.value : member.value + 1] == b"{":
             added = with_member(body[member.value : member.end], name, value, inside[1:])
             return b"".join((*_pieces(body, 0, member.value), added, *_pieces(body, member.end, len(body))))
-    end = body.rindex(b"}")
-    comma = b"" if body[_back_over_space(body, end) - 1] == _OPEN else b","
+    end = last = body.rindex(b"}")
+    while body[last - 1] in _BLANK:
+        last -= 1
+    comma = b"" if body[last - 1] == _OPEN else b","
     return b"".join((*_pieces(body, 0, end), comma, dumps(name), b":", value, body[end:]))
 
 
@@ -99,12 +97,6 @@ def _pieces(body: bytes, start: int, end: int) -> Iterator[bytes]:
     """Yield a part of a body in pieces: copying a large one at once would hold the GIL, joining pieces does not."""
     for at in range(start, end, 2**20):
         yield body[at : min(at + 2**20, end)]
-
-
-def _back_over_space(body: bytes, end: int) -> int:
-    while body[end - 1] in b" \t\n\r":
-        end -= 1
-    return end
 
 
 MAX_STRING = 2**22  # characters of a string kept: more than any context uses
@@ -118,7 +110,6 @@ _MAX_NESTING = 1_000  # levels, as many as Python reads
 _MAX_MARKS = 200_000  # brackets read one by one
 _CONTAINER, _ITEM = 200, 50  # bytes of an array or object, and of an item in it, without text
 
-_BLANK = b" \t\n\r"
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _CHARS_ = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _FLAT_ = rb'(?:[^"\[\]{}]|"%b")*+' % _CHARS_  # the inside of an array or object that contains no other
@@ -182,9 +173,7 @@ class _Reader:
         for count, member in enumerate(self._object(0)):
             if count == MAX_MEMBERS:
                 raise ValuesTooLarge(f"the JSON object has over {MAX_MEMBERS} members")
-            at = self._at
             yield member
-            self._at = at
         if self._peek():
             raise ValueError("something follows the JSON object")
 
@@ -207,9 +196,7 @@ class _Reader:
         found: dict[str, Any] = {}
         for member in self._object(start):
             self._spend(_CONTAINER)
-            at = self._at
             found[member.name] = self.value(member.value, member.end, depth + 1)
-            self._at = at
         return found
 
     def _list(self, start: int, depth: int) -> list[Any]:
@@ -261,7 +248,7 @@ class _Reader:
     # --- positions ----------------------------------------------------------------------------------------------------
 
     def _object(self, start: int) -> Iterator[Member]:
-        """Yield the members of the object that begins here; the caller restores the position after each."""
+        """Yield the members of the object that begins here."""
         self._at = start
         self._expect(b"{")
         if self._peek() == b"}":
@@ -276,7 +263,9 @@ class _Reader:
             self._peek()
             value = self._at
             self._skip()
-            yield Member(self._string(name + 1, name_end - 1), name, value, self._at)
+            end = self._at
+            yield Member(self._string(name + 1, name_end - 1), name, value, end)
+            self._at = end  # the caller may have read the value
             if not self._goes_on(b"}"):
                 return
 

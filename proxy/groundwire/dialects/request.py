@@ -20,12 +20,11 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from groundwire.dialects.chat import CHAT, COMPLETIONS
+from groundwire.dialects.anthropic import MESSAGES
 from groundwire.dialects.dialect import Answer, Dialect, is_url
-from groundwire.dialects.jsonbytes import ValuesTooLarge, loads_object, replaced, without
-from groundwire.dialects.messages import MESSAGES
+from groundwire.dialects.jsonbytes import ValuesTooLarge, edited, loads_object
 from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from groundwire.dialects.responses import RESPONSES
+from groundwire.dialects.openai import CHAT, COMPLETIONS, RESPONSES
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.errors import BadRequest, BodyTooLarge, UnreadableBody
 from groundwire.pipeline import Ask
@@ -58,12 +57,10 @@ class SourceIn(BaseModel):
 
 _TAGS = ("(text)", "(object)")
 
-
-def _tag(value: Any) -> str:
-    return _TAGS[0] if isinstance(value, str) else _TAGS[1]
-
-
-Evidence = Annotated[Annotated[str, Tag(_TAGS[0])] | Annotated[SourceIn, Tag(_TAGS[1])], Discriminator(_tag)]
+Evidence = Annotated[
+    Annotated[str, Tag(_TAGS[0])] | Annotated[SourceIn, Tag(_TAGS[1])],
+    Discriminator(lambda value: _TAGS[0] if isinstance(value, str) else _TAGS[1]),
+]
 """A source, as a plain text or as an object."""
 
 
@@ -87,13 +84,17 @@ class Options(BaseModel):
     offset_unit: Literal["codepoint", "utf16"] = "codepoint"
 
 
+_TYPE_NAMES = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+
+
 def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options:
     """Parse the options of a request; the body overrides headers. Raises BadRequest, naming the invalid key."""
     given = body.get("grounding")
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise BadRequest(f"'grounding' must be an object, not {_type_name(given)}", param="grounding")
+        type_name = _TYPE_NAMES.get(type(given), "that")
+        raise BadRequest(f"'grounding' must be an object, not {type_name}", param="grounding")
     twins = {name: headers[header] for header, name in HEADERS.items() if header in headers}
     if not given and not twins:
         return _DEFAULT
@@ -153,12 +154,8 @@ def in_json_words(complaint: str) -> str:
 def path_of(details: ErrorDetails) -> str:
     """Return the keys and indices that lead to an invalid value, joined by dots."""
     steps = details["loc"]
-    return ".".join(str(step) for at, step in enumerate(steps) if not _is_tag(steps, at))
-
-
-def _is_tag(steps: tuple[int | str, ...], at: int) -> bool:
-    """Return whether a step only names the shape of an item of `Evidence`: it follows the item's index."""
-    return at > 0 and isinstance(steps[at - 1], int) and steps[at] in _TAGS
+    tags = {at for at, step in enumerate(steps) if at and isinstance(steps[at - 1], int) and step in _TAGS}
+    return ".".join(str(step) for at, step in enumerate(steps) if at not in tags)
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
@@ -184,8 +181,7 @@ def source_of(given: str | SourceIn, number: int) -> Source:
     """Return the source that a request gives explicitly, named after its number if it has no id."""
     if isinstance(given, str):
         return _source(f"source-{number}", "source", given, {})
-    fields = given.model_dump(include={"id", "title", "url", "metadata"})
-    return _source(f"source-{number}", "source", given.text, fields)
+    return _source(f"source-{number}", "source", given.text, given.model_dump())
 
 
 _DEFAULT = Options()
@@ -214,12 +210,6 @@ def _string(value: Any) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
-
-
-def _type_name(value: Any) -> str:
-    return {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(
-        type(value), "that"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +241,11 @@ class Request:
 
     def exchange(self) -> Exchange:
         """Return the parts of the request that verification reads."""
+        given = self.dialect.temperature(self.body)
         return Exchange(
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
-            temperature=_temperature(self.dialect.temperature(self.body)),
+            temperature=float(given) if type(given) in (int, float) and 0 <= given <= 100 else None,
         )
 
     @property
@@ -269,8 +260,9 @@ class Request:
 
 def outgoing_body(raw: bytes, body: Mapping[str, Any], model: str, ours: Collection[str] = ("grounding",)) -> bytes:
     """Return the bytes of a body without the members in `ours`, for an upstream that calls the model `model`."""
-    raw = without(raw, ours) if any(name in body for name in ours) else raw
-    return raw if model == model_of(body) else replaced(raw, "model", model)
+    dropped = [name for name in ours if name in body]
+    values = {} if model == model_of(body) else {"model": model}
+    return edited(raw, dropped, values) if dropped or values else raw
 
 
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
@@ -278,13 +270,10 @@ def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenan
     body = read_object(raw)
     if has_over(body.get("documents"), MAX_VALUES):
         raise BadRequest(f"'documents' must not hold over {MAX_VALUES:,} values", param="documents")
-    return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant, _warnings(dialect, body))
-
-
-def _warnings(dialect: Dialect, body: Mapping[str, Any]) -> tuple[str, ...]:
-    documents = body.get("documents")
-    unread = () if documents is None or isinstance(documents, list) else ("documents: not an array, so not read",)
-    return (*unread, *dialect.unread(body))
+    warnings = dialect.unread(body)
+    if not isinstance(body.get("documents"), list | None):
+        warnings = ("documents: not an array, so not read", *warnings)
+    return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant, warnings)
 
 
 def model_of(body: Mapping[str, Any]) -> str:
@@ -307,10 +296,6 @@ def read_object(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise UnreadableBody("The body of your request must be a JSON object.")
     return body
-
-
-def _temperature(value: Any) -> float | None:
-    return float(value) if type(value) in (int, float) and 0 <= value <= 100 else None
 
 
 DIALECTS: tuple[Dialect, ...] = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import (
     AnswerCheck,
     ClaimCheck,
@@ -23,6 +22,7 @@ from groundwire.dialects.checks import (
 )
 from groundwire.dialects.dialect import Answer
 from groundwire.dialects.jsonbytes import dumps, loads, loads_object
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import Request
 from groundwire.domain import Cause, Judgement, restored
 from groundwire.errors import BadRequest, Overload, TryLater

@@ -20,9 +20,9 @@ from groundwire.offload import joined, offloaded
 from groundwire.report import Attempt
 from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.telemetry.names import Purpose
-from groundwire.upstream.http import KEYS, prime, without_keys
+from groundwire.upstream.http import prime
 from groundwire.upstream.router import Attempts, Route, Router
-from groundwire.upstream.upstream import Upstream
+from groundwire.upstream.upstream import KEYS, Upstream, without_keys
 from groundwire.wire import Call, Chunks, Headers, Reply
 
 T = TypeVar("T")

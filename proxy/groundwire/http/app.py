@@ -20,11 +20,11 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from groundwire.config import Admin, Settings
 from groundwire.container import Container, build_container
-from groundwire.dialects.chat import CHAT
+from groundwire.dialects.anthropic import MESSAGES
 from groundwire.dialects.checks import AnswerCheck
 from groundwire.dialects.dialect import Dialect, error_body, openai_error
-from groundwire.dialects.messages import MESSAGES
-from groundwire.dialects.ollama import ollama_error
+from groundwire.dialects.ollama import OLLAMA_CHAT
+from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import DIALECTS
 from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import ConfigError, UnknownReview
@@ -104,7 +104,7 @@ def build_app(
     app = Starlette(
         routes=[
             *(completion(dialect) for dialect in DIALECTS if not dialect.native),
-            *(at(*route, error=ollama_error) for route in ollama_paths(container)),
+            *(at(*route, error=OLLAMA_CHAT.error) for route in ollama_paths(container)),
             at("/v1/embeddings", "POST", lambda call, _: passage.by_model("embeddings", call)),
             at(count, "POST", lambda call, _: passage.by_model("count_tokens", call), error=MESSAGES.error),
             at("/v1/models", "GET", lambda call, _: passage.models(call)),

@@ -38,7 +38,7 @@ from groundwire.http.guard import Guard
 from groundwire.limits import Capacity
 from groundwire.telemetry import RequestRecord, Telemetry
 from groundwire.telemetry.requests import current_request
-from groundwire.upstream.http import has_dot_segment, normalised
+from groundwire.upstream.upstream import has_dot_segment, normalised
 from groundwire.wire import Call, Reply, header
 
 log = structlog.get_logger("groundwire.server")

@@ -18,7 +18,7 @@ from starlette.types import Message, Send
 from groundwire.errors import TooManyRequests, UnknownKey
 from groundwire.http.keys import Client, Clients, bearer
 from groundwire.storage.limits import LocalLimits, Turn
-from groundwire.upstream.http import KEYS
+from groundwire.upstream.upstream import KEYS
 from groundwire.wire import Headers
 
 FREE_ATTEMPTS = 5

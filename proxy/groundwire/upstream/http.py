@@ -1,177 +1,33 @@
-"""HTTP for model servers: rules for headers and paths, the interface of a client, and its errors."""
+"""HTTP clients of model servers: the interface, one over aiohttp, one over transports of httpx, and their errors."""
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
-from urllib.parse import unquote
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import aiohttp
 import httpx
+from yarl import URL
 
+from groundwire.caches import memo
 from groundwire.config import without_passwords
-from groundwire.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
-from groundwire.wire import Chunks, Header, Headers, Reply, header
-
-_HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    }
+from groundwire.errors import (
+    RequestError,
+    UpstreamBroken,
+    UpstreamConnectTimeout,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    system_message,
 )
-_PER_CONNECTION = frozenset({b"host", b"cookie", b"set-cookie", b"forwarded", b"x-real-ip", b"via", b"expect"})
-KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
-_DROPPED = _HOP_BY_HOP | _PER_CONNECTION
-_NEVER_FORWARDED = _HOP_BY_HOP | {b"host", b"expect"}
-_OWN_PREFIX = b"x-grounding-"
-_INTERNAL_PREFIXES = (_OWN_PREFIX, b"x-forwarded-")
-ANTHROPIC_VERSION: Headers = ((b"anthropic-version", b"2023-06-01"),)
-"""The version of Anthropic's API for clients that send none, such as OpenAI's when they list models."""
+from groundwire.wire import Chunks, Headers, Reply
 
-_BODY_HEADERS = ("content-type", "content-encoding", "content-length")
-
-
-class AllowList:
-    """The names, or globs of names, of forwarded headers. Headers that describe the body are always forwarded.
-
-    No list forwards hop-by-hop headers, `host`, `expect` or `x-grounding-` headers, nor a key if the upstream has one.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        globs = (fnmatch.translate(name.lower()) for name in (*names, *_BODY_HEADERS))
-        self._names = re.compile("|".join(globs))
-
-    def filter(self, headers: Headers) -> Headers:
-        """Return the headers on the list."""
-        return tuple(pair for pair in headers if self._names.match(pair[0].decode("latin-1")))
-
-
-def bearer(key: str) -> Header:
-    """Return the header with the key for most servers."""
-    return b"authorization", b"Bearer " + key.encode()
-
-
-def x_api_key(key: str) -> Header:
-    """Return the header with the key for Anthropic's server."""
-    return b"x-api-key", key.encode()
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderRules:
-    """Header rules in both directions. Without allow-lists all end-to-end headers are forwarded.
-
-    `added` headers override the client's, `assumed` ones are sent if the client sends none of that name; `key_header`
-    builds a header from the upstream's key.
-    """
-
-    request: AllowList | None = None
-    response: AllowList | None = None
-    added: Headers = ()
-    assumed: Headers = ()
-    key_header: Callable[[str], Header] = bearer
-
-    def outgoing(self, headers: Headers, key: str | None) -> Headers:
-        """Return the headers to send to the upstream; with a `key` the client's keys are removed."""
-        passed = request_headers(headers, self.key_header(key) if key else None, self.request)
-        if not self.added and not self.assumed:
-            return passed
-        added = {name for name, _ in self.added}
-        forwarded = tuple(pair for pair in passed if pair[0] not in added)
-        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in added)
-        return (*forwarded, *missing, *self.added)
-
-    def incoming(self, headers: Headers) -> Headers:
-        """Return the headers to send to the client."""
-        return response_headers(headers, self.response)
-
-
-def request_headers(headers: Headers, key: Header | None, allowed: AllowList | None = None) -> Headers:
-    """Filter the headers of a request; with a `key` the client's keys are removed.
-
-    Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
-    """
-    options = _connection_options(headers)
-    hidden = KEYS if key else frozenset()
-    dropped, internal = (_DROPPED, _INTERNAL_PREFIXES) if allowed is None else (_NEVER_FORWARDED, _OWN_PREFIX)
-    forwarded = tuple(
-        (name, value)
-        for name, value in headers
-        if not (
-            name in dropped
-            or name in options
-            or name in hidden
-            or name == b"content-length"
-            or name.startswith(internal)
-        )
-    )
-    forwarded = forwarded if allowed is None else allowed.filter(forwarded)
-    return (*forwarded, key) if key else forwarded
-
-
-def without_keys(headers: Headers) -> Headers:
-    """Return request headers without the client's keys, for an upstream that they are not meant for."""
-    return tuple(pair for pair in headers if pair[0] not in KEYS)
-
-
-def response_headers(headers: Headers, allowed: AllowList | None = None) -> Headers:
-    """Filter the headers of a reply, with names in lower case."""
-    lowered = tuple((name.lower(), value) for name, value in headers)
-    options = _connection_options(lowered)
-    dropped = _DROPPED if allowed is None else _NEVER_FORWARDED
-    forwarded = tuple(
-        (name, value)
-        for name, value in lowered
-        if not (name in dropped or name in options or name.startswith(_OWN_PREFIX))
-    )
-    return forwarded if allowed is None else allowed.filter(forwarded)
-
-
-def _connection_options(headers: Headers) -> frozenset[bytes]:
-    """Return the headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
-    values = [value for name, value in headers if name == b"connection"]
-    return frozenset(token.strip().lower() for value in values for token in value.split(b","))
-
-
-_NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._
-_BLANK = "[\x00-\x20]*"  # some servers drop these characters
-_DOT_SEGMENT = re.compile(rf"(?:^|[/\\]){_BLANK}\.{{1,2}}{_BLANK}(?:[/\\;?#]|$)")
-_OVERLONG = re.compile("[\xc0\xc1]")  # the first byte of an overlong form in UTF-8, such as C0 AE for a dot
-_MAX_DECODED = 3
-
-
-def normalised(path: str) -> str:
-    """Return a path whose letters, digits, hyphens, dots and underscores are not percent-encoded.
-
-    It identifies the same resource by RFC 3986, section 6.2.2.2. `~` stays as it is: no route contains it, and some
-    clients encode it.
-    """
-    return _NEEDLESS.sub(lambda match: unquote(match.group()), path) if "%" in path else path
-
-
-def has_dot_segment(path: str) -> bool:
-    """Return whether `path` has a segment `.` or `..` that some server might resolve, however it is spelled.
-
-    It is checked as it is and decoded up to three times; backslashes count as slashes, and `;`, `?` and `#` end a
-    segment.
-    """
-    for _ in range(_MAX_DECODED + 1):
-        if _DOT_SEGMENT.search(path) or _OVERLONG.search(path):
-            return True
-        decoded = unquote(path, encoding="latin-1") if "%" in path else path
-        if decoded == path:
-            return False
-        path = decoded
-    return False
-
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
 
 ErrorMapper = Callable[[httpx.TransportError], Exception]
 """Return the exception to raise for an error of httpx."""
@@ -229,14 +85,14 @@ class HttpxClient:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
             raise map_error(error) from error
-        return Reply(response.status_code, tuple(response.headers.raw), await prime(_chunks(response, map_error)))
+        return Reply(response.status_code, tuple(response.headers.raw), await prime(_httpx_chunks(response, map_error)))
 
     async def aclose(self) -> None:
         """Close the transport."""
         await self._transport.aclose()
 
 
-async def _chunks(response: httpx.Response, map_error: ErrorMapper) -> Chunks:
+async def _httpx_chunks(response: httpx.Response, map_error: ErrorMapper) -> Chunks:
     assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
     try:
         yield b""
@@ -253,6 +109,163 @@ def _verbatim(url: str) -> httpx.URL:
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return httpx.URL(f"{scheme}://{host}").copy_with(raw_path=(slash + path).encode("ascii"))
+
+
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+_MAX_LINE = 65536
+_MAX_DIRECT = 2**20  # bytes of a body that is written at once
+_MAX_INTERIM = 100  # maximum number of 1xx responses before the answer
+_SWITCHING_PROTOCOLS = 101
+_AUTOMATIC_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")
+_read_timeout: ContextVar[float | None] = ContextVar("read_timeout", default=None)
+
+
+class AiohttpClient:
+    """Sends requests over pooled connections, opened on demand and shared by all users.
+
+    Redirects are not followed, bodies not decompressed, cookies not stored, and proxies of the environment not used.
+    Used from one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._url = memo(256, 1024)(_url)
+
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
+    ) -> Reply:
+        """Send one request; see `HttpClient`. An idempotent one is sent again when a pooled connection is closed.
+
+        Header values that are not UTF-8 are sent as UTF-8.
+        """
+        with _mapped(map_error):
+            _read_timeout.set(timeouts.read)
+            response = await self._opened().request(
+                method,
+                self._url(url),
+                headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
+                data=body or None if len(body) <= _MAX_DIRECT else BytesIO(body),  # aiohttp writes a stream in parts
+                timeout=_client_timeout(timeouts),
+                allow_redirects=False,
+            )
+        return Reply(response.status, response.raw_headers, await prime(_aiohttp_chunks(response, map_error)))
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=_AUTOMATIC_HEADERS,
+                response_class=_Response,
+                auto_decompress=False,
+                max_line_size=_MAX_LINE,
+                max_field_size=_MAX_LINE,
+            )
+        elif self._session.closed:
+            raise aiohttp.ClientConnectionError("the client is closed")
+        return self._session
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class _Response(aiohttp.ClientResponse):
+    """A response that follows at most `_MAX_INTERIM` interim ones (1xx), within the read timeout after the first.
+
+    aiohttp skips any number of interim responses, each of which restarts its read timeout. It has no public way to
+    limit them, so this wraps the method that reads the head of a response.
+    """
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """Read the head of the response. Raises ClientPayloadError, or TimeoutError."""
+        protocol: Any = connection.protocol
+        read, interim = protocol.read, 0
+
+        async def read_head() -> Any:
+            nonlocal interim
+            head, content = await read()
+            if 100 <= head.code < 200:
+                interim += 1
+                if head.code == _SWITCHING_PROTOCOLS:  # for which no request asks
+                    raise aiohttp.ClientPayloadError("the server switched protocols without being asked to")
+                if interim > _MAX_INTERIM:
+                    raise aiohttp.ClientPayloadError(f"over {_MAX_INTERIM} interim responses (1xx) and no answer")
+                if interim == 1 and (timeout := _read_timeout.get()) is not None:
+                    limit.reschedule(asyncio.get_running_loop().time() + timeout)
+            return head, content
+
+        async with asyncio.timeout(None) as limit:
+            protocol.read = read_head
+            try:
+                return await super().start(connection)
+            finally:
+                del protocol.read
+
+
+async def _aiohttp_chunks(response: aiohttp.ClientResponse, map_error: ErrorMapper) -> Chunks:
+    """Yield the body as it arrives, after an empty first chunk.
+
+    A response that was read completely has returned its connection to the pool; any other's connection is closed, which
+    stops the model server.
+    """
+    try:
+        yield b""
+        with _mapped(map_error):
+            while chunk := await response.content.readany():
+                yield chunk
+    finally:
+        response.close()
+
+
+@contextmanager
+def _mapped(map_error: ErrorMapper) -> Iterator[None]:
+    """Raise the mapped error for one of aiohttp's."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise map_error(to_httpx(error)) from error
+    except ValueError as error:  # a control character in a header
+        raise map_error(httpx.LocalProtocolError(str(error))) from error
+
+
+def _url(url: str) -> URL:
+    """Parse a URL without changing its encoding. Credentials in it are not sent."""
+    return URL(url, encoded=True).with_user(None)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+@lru_cache(maxsize=64)
+def _client_timeout(timeouts: Timeouts) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.read)
+
+
+def to_httpx(error: BaseException) -> httpx.TransportError:
+    """Convert one of aiohttp's errors to that of httpx; of a failed connection the text is the system's words alone."""
+    kind = next((found for known, found in _HTTPX_ERRORS if isinstance(error, known)), httpx.ReadError)
+    words = str(error)
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        words = system_message(error)
+    return kind(words or type(error).__name__)
+
+
+_HTTPX_ERRORS: tuple[tuple[type[BaseException], type[httpx.TransportError]], ...] = (
+    (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
+    (aiohttp.ServerTimeoutError, httpx.ReadTimeout),
+    (TimeoutError, httpx.ReadTimeout),
+    (aiohttp.ClientConnectorError, httpx.ConnectError),
+    (aiohttp.ClientPayloadError, httpx.RemoteProtocolError),
+    (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
+    (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
+    (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
+)
 
 
 _ERRORS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (

@@ -35,7 +35,7 @@ Outcome = Reply | RequestError
 """The outcome of one attempt: a reply, whatever its status, or an error."""
 
 _NO_ANSWER = (UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamBusy)
-_NEVER_ARRIVED = (UpstreamUnreachable, UpstreamConnectTimeout)
+_NEVER_ARRIVED = (UpstreamUnreachable, UpstreamConnectTimeout)  # the upstream certainly did not receive the request
 _NAMES: tuple[tuple[type[RequestError], str], ...] = (
     (UpstreamUnreachable, "unreachable"),
     (UpstreamConnectTimeout, "connect_timeout"),
@@ -80,23 +80,12 @@ class Retries:
             return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
         if isinstance(outcome, UpstreamBusy):
             return False  # the queue has been waited for already
-        return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken)) or (
-            self.after_timeout and isinstance(outcome, UpstreamTimeout)
-        )
+        timeout = (UpstreamTimeout,) if self.after_timeout else ()
+        return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken, *timeout))
 
 
 ONCE = Retries()
 """No retries."""
-
-
-def never_arrived(outcome: Outcome) -> bool:
-    """Return whether the upstream certainly did not receive the request."""
-    return isinstance(outcome, _NEVER_ARRIVED)
-
-
-def is_no_answer(outcome: Outcome, statuses: frozenset[int]) -> bool:
-    """Return whether an upstream gave no answer: an error, or a reply with one of these statuses."""
-    return outcome.status in statuses if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
 
 
 def outcome_name(outcome: Outcome) -> str:
@@ -166,7 +155,9 @@ class Route:
 
     def needs_fallback(self, outcome: Outcome) -> bool:
         """Return whether to try a fallback after this outcome."""
-        return bool(self.fallbacks) and is_no_answer(outcome, self.fallback_on)
+        if not self.fallbacks:
+            return False
+        return outcome.status in self.fallback_on if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
 
     def once(self) -> Route:
         """Return the same route for a single attempt."""
@@ -208,15 +199,8 @@ class Router:
 
     def _choose(self, model: str) -> Route:
         entry, upstream_model = self._match(model)
-        if not entry.fallbacks and not entry.retries.count:
-            return Route(entry.upstream, upstream_model)
-        return Route(
-            entry.upstream,
-            upstream_model,
-            entry.retries,
-            self._fallbacks(entry, model, upstream_model),
-            entry.fallback_on,
-        )
+        fallbacks = self._fallbacks(entry, model, upstream_model)
+        return Route(entry.upstream, upstream_model, entry.retries, fallbacks, entry.fallback_on)
 
     def _match(self, model: str) -> tuple[UpstreamModels, str]:
         for each in self._models:
@@ -291,10 +275,16 @@ class Attempts:
         """Return the outcome of one upstream, including its retries; a reply to be discarded has been read."""
         name, started, count = route.upstream.name, time.monotonic(), 0
         while True:
-            outcome = await self._attempt(route)
+            try:
+                outcome: Outcome = await self.send(route)
+            except RequestError as error:
+                outcome = error
             count += 1
             attempts.append(Attempt(name, route.model, outcome_name(outcome)))
-            wait = self._wait(route, outcome, count, time.monotonic() - started)
+            wait = None
+            if self.repeatable or isinstance(outcome, _NEVER_ARRIVED):
+                elapsed, chance = time.monotonic() - started, random.random()  # noqa: S311 - spreads load
+                wait = route.retries.wait(outcome, count, elapsed, time.time(), chance)
             if wait is None and not needs_fallback(outcome):
                 return outcome
             if isinstance(outcome, Reply):
@@ -306,17 +296,6 @@ class Attempts:
             if wait is None:
                 return outcome
             await asyncio.sleep(wait)
-
-    def _wait(self, route: Route, outcome: Outcome, count: int, elapsed: float) -> float | None:
-        if not (self.repeatable or never_arrived(outcome)):
-            return None
-        return route.retries.wait(outcome, count, elapsed, time.time(), random.random())  # noqa: S311 - spreads load
-
-    async def _attempt(self, route: Route) -> Outcome:
-        try:
-            return await self.send(route)
-        except RequestError as error:
-            return error
 
 
 def _is_error(outcome: Outcome) -> bool:

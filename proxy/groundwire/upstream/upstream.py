@@ -1,12 +1,14 @@
-"""Model servers: their interface, those with the dialect of OpenAI or Anthropic, and limits of requests to one."""
+"""Model servers: their interface, those with the dialect of OpenAI or Anthropic, their headers, paths and limits."""
 
 from __future__ import annotations
 
+import fnmatch
 import re
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import structlog
@@ -14,8 +16,8 @@ import structlog
 from groundwire.caches import memo
 from groundwire.errors import BadRequest, RequestError, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
-from groundwire.upstream.http import HeaderRules, HttpClient, Timeouts, has_dot_segment, prime, upstream_error
-from groundwire.wire import Call, Chunks, Reply
+from groundwire.upstream.http import HttpClient, Timeouts, prime, upstream_error
+from groundwire.wire import Call, Chunks, Header, Headers, Reply, header
 
 
 class Upstream(Protocol):
@@ -41,6 +43,126 @@ class Upstream(Protocol):
 
     async def aclose(self) -> None:
         """Close its connections."""
+
+
+_NEVER_FORWARDED = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade host expect".split()
+)
+_DROPPED = _NEVER_FORWARDED | {b"cookie", b"set-cookie", b"forwarded", b"x-real-ip", b"via"}
+KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_LENGTH = frozenset({b"content-length"})
+_OWN_PREFIX = b"x-grounding-"
+ANTHROPIC_VERSION: Headers = ((b"anthropic-version", b"2023-06-01"),)
+"""The version of Anthropic's API for clients that send none, such as OpenAI's when they list models."""
+
+_BODY_HEADERS = ("content-type", "content-encoding", "content-length")
+
+
+def allow_list(names: Sequence[str]) -> re.Pattern[str]:
+    """Compile the names, or globs of names, of forwarded headers; those that describe the body are always forwarded."""
+    return re.compile("|".join(fnmatch.translate(name.lower()) for name in (*names, *_BODY_HEADERS)))
+
+
+def bearer(key: str) -> Header:
+    """Return the header with the key for most servers."""
+    return b"authorization", b"Bearer " + key.encode()
+
+
+def x_api_key(key: str) -> Header:
+    """Return the header with the key for Anthropic's server."""
+    return b"x-api-key", key.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRules:
+    """Header rules in both directions. Without allow-lists all end-to-end headers are forwarded.
+
+    No list forwards hop-by-hop headers, `host`, `expect` or `x-grounding-` headers, nor a key if the upstream has one.
+    `added` headers override the client's, `assumed` ones are sent if the client sends none of that name; `key_header`
+    builds a header from the upstream's key.
+    """
+
+    request: re.Pattern[str] | None = None
+    response: re.Pattern[str] | None = None
+    added: Headers = ()
+    assumed: Headers = ()
+    key_header: Callable[[str], Header] = bearer
+
+    def outgoing(self, headers: Headers, key: str | None) -> Headers:
+        """Return the headers to send to the upstream; with a `key` the client's keys are removed.
+
+        Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
+        """
+        internal = _OWN_PREFIX if self.request else (_OWN_PREFIX, b"x-forwarded-")
+        passed = _filtered(headers, self.request, internal, _LENGTH | KEYS if key else _LENGTH)
+        if key:
+            passed = (*passed, self.key_header(key))
+        if not self.added and not self.assumed:
+            return passed
+        added = {name for name, _ in self.added}
+        forwarded = tuple(pair for pair in passed if pair[0] not in added)
+        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in added)
+        return (*forwarded, *missing, *self.added)
+
+    def incoming(self, headers: Headers) -> Headers:
+        """Return the headers to send to the client, with names in lower case."""
+        return _filtered(tuple((name.lower(), value) for name, value in headers), self.response, _OWN_PREFIX)
+
+
+def _filtered(
+    headers: Headers,
+    allowed: re.Pattern[str] | None,
+    internal: bytes | tuple[bytes, ...],
+    hidden: frozenset[bytes] = frozenset(),
+) -> Headers:
+    """Return the headers that are forwarded, less those that `Connection` names (RFC 9110, section 7.6.1)."""
+    dropped = _NEVER_FORWARDED if allowed else _DROPPED
+    connection = [value for name, value in headers if name == b"connection"]
+    options = {token.strip().lower() for value in connection for token in value.split(b",")}
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if not (name in dropped or name in options or name in hidden or name.startswith(internal))
+        and (allowed is None or allowed.match(name.decode("latin-1")))
+    )
+
+
+def without_keys(headers: Headers) -> Headers:
+    """Return request headers without the client's keys, for an upstream that they are not meant for."""
+    return tuple(pair for pair in headers if pair[0] not in KEYS)
+
+
+_NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._
+_BLANK = "[\x00-\x20]*"  # some servers drop these characters
+_DOT_SEGMENT = re.compile(rf"(?:^|[/\\]){_BLANK}\.{{1,2}}{_BLANK}(?:[/\\;?#]|$)")
+_OVERLONG = re.compile("[\xc0\xc1]")  # the first byte of an overlong form in UTF-8, such as C0 AE for a dot
+_MAX_DECODED = 3
+
+
+def normalised(path: str) -> str:
+    """Return a path whose letters, digits, hyphens, dots and underscores are not percent-encoded.
+
+    It identifies the same resource by RFC 3986, section 6.2.2.2. `~` stays as it is: no route contains it, and some
+    clients encode it.
+    """
+    return _NEEDLESS.sub(lambda match: unquote(match.group()), path) if "%" in path else path
+
+
+def has_dot_segment(path: str) -> bool:
+    """Return whether `path` has a segment `.` or `..` that some server might resolve, however it is spelled.
+
+    It is checked as it is and decoded up to three times; backslashes count as slashes, and `;`, `?` and `#` end a
+    segment.
+    """
+    for _ in range(_MAX_DECODED + 1):
+        if _DOT_SEGMENT.search(path) or _OVERLONG.search(path):
+            return True
+        decoded = unquote(path, encoding="latin-1") if "%" in path else path
+        if decoded == path:
+            return False
+        path = decoded
+    return False
 
 
 _LEAVES = "The path of the request leaves the path of its upstream."

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import httpx
 
@@ -19,7 +19,6 @@ from groundwire.errors import TryLater
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.http import HttpClient, Timeouts
 from groundwire.upstream.router import seconds_to_wait
-from groundwire.wire import Reply
 
 _RECEIPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
@@ -59,28 +58,21 @@ class Webhook:
             "webhook-signature": signature(self._key, id_, timestamp, body),
         }
         with self._telemetry.webhook(id_) as posted:
-            reply = await self._send({**headers, **posted.headers}, body)
+            headers |= posted.headers
+            encoded = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
+            reply = await self._client.send("POST", self._url, encoded, body, self._timeouts, _unreachable)
+            if not isinstance(reply.body, bytes):
+                await reply.body.aclose()
             posted.answered(reply.status)
         if not 200 <= reply.status < 300:
-            raise TryLater(f"the webhook answered {reply.status}", after=_wait(reply, now))
+            waits = [value.decode("latin-1") for name, value in reply.headers if name.lower() == b"retry-after"]
+            after = seconds_to_wait(waits[0] if waits else None, now)
+            raise TryLater(f"the webhook answered {reply.status}", after=after)
         return _RECEIPT
-
-    async def _send(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        encoded = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
-        reply = await self._client.send("POST", self._url, encoded, body, self._timeouts, _unreachable)
-        if not isinstance(reply.body, bytes):
-            await reply.body.aclose()
-        return reply
 
 
 def _unreachable(error: httpx.TransportError) -> TryLater:
     return TryLater(f"the webhook cannot be reached ({type(error).__name__})")
-
-
-def _wait(reply: Reply, now: float) -> float | None:
-    """Return the seconds that the receiver asks to wait, if it does."""
-    value = next((value for name, value in reply.headers if name.lower() == b"retry-after"), None)
-    return None if value is None else seconds_to_wait(value.decode("latin-1"), now)
 
 
 def signing_key(secret: str) -> bytes:
