@@ -195,12 +195,12 @@ def admin_routes(
     from groundwire.http.audited_history import AuditedHistory  # with the database, which few need
     from groundwire.http.pages.pages import Pages
     from groundwire.http.pages.rendering import Rendering
-    from groundwire.http.reviews import review_routes
+    from groundwire.http.reviews import ReviewApi
 
     keys = configured_keys(settings, environ)
     audited = AuditedHistory(history, reports, metrics, memory)
     pages = Pages(audited, Sessions(keys, _secret(settings, environ) or default_secret, settings.session), Rendering())
-    return (*review_routes(audited, keys), *pages.routes())
+    return (*ReviewApi(audited, keys).routes(), *pages.routes())
 
 
 def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:

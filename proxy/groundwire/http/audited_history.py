@@ -1,11 +1,10 @@
-"""Access of admins to stored data. Every read and every change is recorded in the audit log first."""
+"""Access of admins to stored data. Every read and every change is recorded in the audit log."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from groundwire.dialects.reviews import ClaimDecisionIn
@@ -14,8 +13,7 @@ from groundwire.features.consistency.compare import Entity, entity_history
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
-from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted
-from groundwire.storage.history.trends import By, Figures, Measured, Trend
+from groundwire.storage.history.reviews import Decided, Decision, Finding, Wanted
 from groundwire.storage.memory import MemoryFacts, Reports
 
 if TYPE_CHECKING:
@@ -125,43 +123,14 @@ class AuditedHistory:
         """Record in the audit log that the figures of subjects were read."""
         await self._note(who, "list", "figures of subjects")
 
-    async def daily(self, by: By, since: date, until: date, *, key: str | None = None) -> tuple[Trend, ...]:
-        """Return figures per day and key, oldest first."""
-        return await self.history.trends.daily(by, since, until, key=key)
-
-    async def totals(self, by: By, since: date, until: date, *, limit: int = 100) -> tuple[tuple[str, Figures], ...]:
-        """Return figures per key over all these days, those with the most exchanges first."""
-        return await self.history.trends.totals(by, since, until, limit=limit)
-
-    async def newest(self, since: float, until: float, model: str | None = None) -> tuple[Measured, ...]:
-        """Return the figures of each of the newest exchanges between two times."""
-        return await self.history.trends.newest(since, until, model)
-
-    async def times(
-        self, since: float, until: float, model: str | None = None
-    ) -> tuple[tuple[float, float | None], ...]:
-        """Return the milliseconds of verification and of the model server of the newest exchanges."""
-        return await self.history.trends.times(since, until, model)
-
-    async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
-        """Return the precision of each flag of each verifier, over decisions since then."""
-        return await self.history.reviews.precision(since)
-
-    async def accuracy(self, since: float | None = None) -> tuple[Accuracy, ...]:
-        """Return the reviewed claims of each verifier, over decisions since then."""
-        return await self.history.reviews.accuracy(since)
-
-    async def agreement(self, since: float | None = None) -> Ratio | None:
-        """Return the share of findings decided by several reviewers on which they agree."""
-        return await self.history.reviews.agreement(since)
-
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
         await self.history.audit.note(who, action, what, subject)
 
 
 def _described(conditions: Wanted | Query) -> str:
     """Describe conditions for the audit log, without the searched text, which is content."""
-    given = {
-        name: value for name, value in asdict(conditions).items() if value not in (None, False) and name != "subject"
-    }
-    return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())
+    return " ".join(
+        f"{name}={'…' if name == 'text' else value}"
+        for name, value in asdict(conditions).items()
+        if value not in (None, False) and name != "subject"
+    )

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -16,7 +16,6 @@ import groundwire.http.endpoints  # noqa: F401 - the convertor named text
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import read_object
 from groundwire.dialects.reviews import (
-    AccuracyOut,
     ClaimDecisionIn,
     DayOut,
     DecisionIn,
@@ -32,7 +31,6 @@ from groundwire.dialects.reviews import (
     Metrics,
     MetricsQuery,
     PrecisionOut,
-    RatioOut,
     ReviewDetail,
     ReviewFilter,
     ReviewOut,
@@ -54,7 +52,7 @@ from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import JSON
 from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
 from groundwire.storage.history.exchange import Query, Summary
-from groundwire.storage.history.reviews import Decided, Finding, Ratio, Wanted
+from groundwire.storage.history.reviews import Decided, Finding, Wanted
 from groundwire.storage.history.tables import LABELS, VERDICTS
 from groundwire.storage.history.trends import Figures, ScoreName
 from groundwire.wire import Call, Chunks, Headers, Reply
@@ -71,187 +69,126 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def review_routes(history: AuditedHistory, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
-    """Return path, method and handler of each endpoint; paths with parameters come after those that they also match."""
+class ReviewApi:
+    """The endpoints of the API. Store failures and conflicting decisions are rendered in OpenAI's shape."""
 
-    failed = FailedAttempts(free=FREE_REQUESTS)
+    def __init__(self, stored: AuditedHistory, keys: AdminKeys) -> None:
+        self._stored = stored
+        self._keys = keys
+        self._failed = FailedAttempts(free=FREE_REQUESTS)
 
-    def admins(handle: AdminHandler) -> Handler:
-        return require_admin(keys, _with_store(handle), failed)
+    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
+        """Return path, method and handler; paths with parameters come after those that they also match."""
+        return (
+            ("/v1/reviews", "GET", self._for_admins(self._queue)),
+            ("/v1/reviews", "POST", self._for_admins(self._decide_on_claim)),
+            ("/v1/reviews/export", "GET", self._for_admins(self._export)),
+            ("/v1/reviews/{id}", "GET", self._for_admins(self._finding)),
+            ("/v1/reviews/{id}", "POST", self._for_admins(self._decide)),
+            ("/v1/grounding", "GET", self._for_admins(self._exchanges)),
+            ("/v1/grounding/metrics", "GET", self._for_admins(self._metrics)),
+            ("/v1/grounding/similar", "GET", self._for_admins(self._similar)),
+            ("/v1/subjects/{subject:text}/entities", "GET", self._for_admins(self._entities)),
+            ("/v1/subjects/{subject:text}", "DELETE", self._for_admins(self._forget)),
+        )
 
-    return (
-        ("/v1/reviews", "GET", admins(_queue(history))),
-        ("/v1/reviews", "POST", admins(_decide_on_claim(history))),
-        ("/v1/reviews/export", "GET", admins(_export(history))),
-        ("/v1/reviews/{id}", "GET", admins(_finding(history))),
-        ("/v1/reviews/{id}", "POST", admins(_decide(history))),
-        ("/v1/grounding", "GET", admins(_exchanges(history))),
-        ("/v1/grounding/metrics", "GET", admins(_metrics(history))),
-        ("/v1/grounding/similar", "GET", admins(_similar(history))),
-        ("/v1/subjects/{subject:text}/entities", "GET", admins(_entities(history))),
-        ("/v1/subjects/{subject:text}", "DELETE", admins(_forget(history))),
-    )
+    def _for_admins(self, handle: AdminHandler) -> Handler:
+        async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
+            try:
+                return await handle(call, params, who)
+            except StoreUnavailable as error:
+                raise ReportUnavailable(str(error), operator=error.operator) from error
+            except ReviewConflict as conflict:
+                return _conflict(conflict)
 
+        return require_admin(self._keys, handler, self._failed)
 
-def _with_store(handle: AdminHandler) -> AdminHandler:
-    """Render store failures and conflicting decisions in OpenAI's shape."""
-
-    async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        try:
-            return await handle(call, params, who)
-        except StoreUnavailable as error:
-            raise ReportUnavailable(str(error), operator=error.operator) from error
-        except ReviewConflict as conflict:
-            return Reply(409, JSON, dumps(conflict_body(conflict)))
-
-    return handler
-
-
-def conflict_body(conflict: ReviewConflict) -> dict[str, Any]:
-    """Return the body of a conflict: an error, the other decision, and its version."""
-    error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
-    decided = Decided("rejected", conflict.who, conflict.at, conflict.note)
-    decision = decision_out(decided).model_dump(mode="json") | {"decision": conflict.decision}
-    return {"error": error, "decision": decision, "version": conflict.version}
-
-
-def _queue(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _queue(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ReviewQuery, parameters(call))
-        page = await history.queue(who, wanted(query), query.after, query.limit)
-        return _json(ReviewPage(reviews=[review_out(each) for each in page.items], after=page.after))
+        page = await self._stored.queue(who, wanted(query), query.after, query.limit)
+        return _json(ReviewPage(reviews=[_review_out(each) for each in page.items], after=page.after))
 
-    return handle
-
-
-def _finding(history: AuditedHistory) -> AdminHandler:
-    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await history.finding(who, finding_id(params["id"]))
+    async def _finding(self, _: Call, params: Mapping[str, str], who: str) -> Reply:
+        found = await self._stored.finding(who, finding_id(params["id"]))
         if found is None:
             raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
         finding, decisions = found
-        made = [decision_out(each) for each in decisions]
-        return _json(ReviewDetail(**review_out(finding).model_dump(), decisions=made))
+        made = [_decision_out(each) for each in decisions]
+        return _json(ReviewDetail(**_review_out(finding).model_dump(), decisions=made))
 
-    return handle
-
-
-def _decide(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+    async def _decide(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
         given = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
-        found = await history.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
+        found = await self._stored.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
         if found is None:
             raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
-        return _json(review_out(found))
+        return _json(_review_out(found))
 
-    return handle
-
-
-def _decide_on_claim(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _decide_on_claim(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         given = read_asked(ClaimDecisionIn, await parsed(call.body, lambda: read_object(call.body)))
-        return _json(review_out(await history.decide_on_claim(who, given)))
+        return _json(_review_out(await self._stored.decide_on_claim(who, given)))
 
-    return handle
-
-
-def _export(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _export(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExportQuery, parameters(call))
-        return export_reply(await history.export(who, wanted(query)), query.format)
+        return export_reply(await self._stored.export(who, wanted(query)), query.format)
 
-    return handle
-
-
-def _exchanges(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _exchanges(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExchangeQuery, parameters(call))
-        page = await history.exchanges(who, conditions(query), query.after, query.limit)
+        page = await self._stored.exchanges(who, conditions(query), query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
 
-    return handle
-
-
-def _similar(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _similar(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(SimilarQuery, parameters(call))
-        found = await history.similar(who, query.q, query.subject, query.limit, query.tenant)
+        found = await self._stored.similar(who, query.q, query.subject, query.limit, query.tenant)
         items = [
             SimilarOut(**_exchange_out(each.exchange).model_dump(), similarity=round(each.similarity, 4))
             for each in found
         ]
         return _json(SimilarPage(exchanges=items))
 
-    return handle
-
-
-def _entities(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await history.entities(who, params["subject"], read_asked(SubjectQuery, parameters(call)).tenant)
-        items = [
-            EntityOut(
-                name=entity.name,
-                mentions=[
-                    MentionOut(exchange=each.exchange, at=_time(each.at), statement=each.statement)
-                    for each in entity.mentions
-                ],
-            )
-            for entity in found
-        ]
+    async def _entities(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
+        tenant = read_asked(SubjectQuery, parameters(call)).tenant
+        items = []
+        for entity in await self._stored.entities(who, params["subject"], tenant):
+            mentions = [
+                MentionOut(exchange=each.exchange, at=_time(each.at), statement=each.statement)
+                for each in entity.mentions
+            ]
+            items.append(EntityOut(name=entity.name, mentions=mentions))
         return _json(EntityHistory(subject=params["subject"], entities=items))
 
-    return handle
-
-
-def _metrics(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _metrics(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(MetricsQuery, parameters(call))
         if query.by == "subject":
-            await history.subjects(who)
+            await self._stored.subjects(who)
         last = query.to or datetime.now(UTC).date()
         first = query.from_ or last - timedelta(days=_DAYS - 1)
         if not timedelta(0) <= last - first < timedelta(days=_LONGEST_DAYS):
             raise BadRequest(f"'from' must be a day before 'to', at most {_LONGEST_DAYS} days in all", param="from")
         end = last + timedelta(days=1)
-        totals = await history.totals(query.by, first, end)
-        days = await history.daily(query.by, first, end)
-        since = day_start(first)
-        precision = await history.precision(since)
-        agreement = await history.agreement(since)
-        metrics = Metrics(
-            from_=first,
-            to=last,
-            by=query.by,
-            totals=[TotalOut(key=key, **_figures(figures)) for key, figures in totals],
-            days=[DayOut(day=each.day, key=each.key, **_figures(each.figures)) for each in days],
-            precision=[
-                PrecisionOut(
-                    flag=each.flag,
-                    verifier=each.verifier,
-                    confirmed=each.confirmed,
-                    rejected=each.rejected,
-                    precision=each.ratio.value,
-                    interval=each.ratio.interval,
-                )
+        since = datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
+        trends, reviews = self._stored.history.trends, self._stored.history.reviews
+        totals = await trends.totals(query.by, first, end)
+        days = await trends.daily(query.by, first, end)
+        precision = await reviews.precision(since)
+        metrics = {
+            "from_": first,
+            "to": last,
+            "by": query.by,
+            "totals": [TotalOut(key=key, **_figures(figures)) for key, figures in totals],
+            "days": [DayOut(day=each.day, key=each.key, **_figures(each.figures)) for each in days],
+            "precision": [
+                PrecisionOut(**asdict(each), precision=each.ratio.value, interval=each.ratio.interval)
                 for each in precision
             ],
-            verifiers=[
-                AccuracyOut(**asdict(each), precision=_ratio_out(each.precision), recall=_ratio_out(each.recall))
-                for each in await history.accuracy(since)
-            ],
-            agreement=_ratio_out(agreement),
-        )
-        return Reply(200, JSON, dumps(metrics.model_dump(mode="json", by_alias=True)))
+            "agreement": await reviews.agreement(since),
+            "verifiers": await reviews.accuracy(since),
+        }
+        found = Metrics.model_validate(metrics, from_attributes=True)
+        return Reply(200, JSON, dumps(found.model_dump(mode="json", by_alias=True)))
 
-    return handle
-
-
-def _forget(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+    async def _forget(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
         subject, tenant = params["subject"], read_asked(SubjectQuery, parameters(call)).tenant
-        return _json(Forgotten(subject=subject, deleted=await history.forget(who, subject, tenant)))
-
-    return handle
+        return _json(Forgotten(subject=subject, deleted=await self._stored.forget(who, subject, tenant)))
 
 
 def parameters(call: Call) -> dict[str, str]:
@@ -281,31 +218,25 @@ def conditions(query: ExchangeQuery) -> Query:
 
 def wanted(query: ReviewFilter) -> Wanted:
     """Return the filter of the store for a query."""
-    return Wanted(
-        query.state,
-        query.flag,
-        query.verifier,
-        query.model,
-        query.subject,
-        query.exchange,
-        _seconds(query.since),
-        _seconds(query.until),
-        query.tenant,
-    )
+    given = {name: getattr(query, name) for name in ReviewFilter.model_fields}
+    return Wanted(**given | {"since": _seconds(query.since), "until": _seconds(query.until)})
 
 
-def review_out(finding: Finding) -> ReviewOut:
-    """Convert a finding to its wire format."""
-    plain = {name: getattr(finding, name) for name in ReviewOut.model_fields if name not in ("decision", "citations")}
-    citations = [asdict(each) for each in finding.citations]
-    decision = decision_out(finding.decided) if finding.decided else None
-    given = plain | {"at": _time(finding.at), "citations": citations, "decision": decision}
-    return ReviewOut.model_validate(given | {"flags": list(finding.flags)})
+def _review_out(finding: Finding) -> ReviewOut:
+    given = {name: getattr(finding, name) for name in ReviewOut.model_fields if name != "decision"}
+    decision = _decision_out(finding.decided) if finding.decided else None
+    return ReviewOut.model_validate(given | {"at": _time(finding.at), "decision": decision}, from_attributes=True)
 
 
-def decision_out(decided: Decided) -> DecisionOut:
-    """Convert a decision to its wire format."""
-    return DecisionOut(decision=decided.decision, who=decided.who, at=_time(decided.at), note=decided.note)
+def _decision_out(made: Decided | ReviewConflict) -> DecisionOut:
+    return DecisionOut.model_validate(made, from_attributes=True).model_copy(update={"at": _time(made.at)})
+
+
+def _conflict(conflict: ReviewConflict) -> Reply:
+    """Return a conflict: an error, the other decision, and its version."""
+    error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
+    decision = _decision_out(conflict).model_dump(mode="json")
+    return Reply(409, JSON, dumps({"error": error, "decision": decision, "version": conflict.version}))
 
 
 def export_reply(findings: AsyncIterator[Finding], format_: Literal["csv", "jsonl"]) -> Reply:
@@ -332,14 +263,14 @@ async def _read(findings: AsyncIterator[Finding]) -> AsyncGenerator[Finding, Non
 
 async def _jsonl(findings: AsyncIterator[Finding]) -> Chunks:
     async for finding in _read(findings):
-        yield dumps(review_out(finding).model_dump(mode="json")) + b"\n"
+        yield dumps(_review_out(finding).model_dump(mode="json")) + b"\n"
 
 
 async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
-    yield _line(_COLUMNS)
+    yield _csv_line(_COLUMNS)
     async for finding in _read(findings):
         decided = finding.decided
-        yield _line(
+        yield _csv_line(
             (
                 finding.id, finding.exchange, _time(finding.at).isoformat(), finding.model, finding.tenant,
                 finding.subject, finding.session, " ".join(finding.flags), finding.label, finding.verifier,
@@ -352,20 +283,17 @@ async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
         )  # fmt: skip
 
 
-def _line(cells: tuple[Any, ...]) -> bytes:
-    """One line of CSV (RFC 4180). No cell of it makes a spreadsheet compute."""
+def _csv_line(cells: tuple[Any, ...]) -> bytes:
+    """Return a line of CSV (RFC 4180), none of whose cells is a formula for a spreadsheet."""
     out = io.StringIO()
-    csv.writer(out).writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
+    csv.writer(out).writerow(
+        [f"'{cell}" if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) else cell for cell in cells]
+    )
     return out.getvalue().encode("utf-8", "replace")
 
 
-def _inert(cell: str) -> str:
-    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA) else cell
-
-
 def _exchange_out(found: Summary) -> ExchangeOut:
-    plain = {name: getattr(found, name) for name in ExchangeOut.model_fields}
-    return ExchangeOut.model_validate(plain | {"at": _time(found.at), "flags": list(found.flags)})
+    return ExchangeOut.model_validate(found, from_attributes=True).model_copy(update={"at": _time(found.at)})
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
@@ -388,12 +316,6 @@ def _figures(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _ratio_out(ratio: Ratio | None) -> RatioOut | None:
-    if ratio is None:
-        return None
-    return RatioOut(count=ratio.count, of=ratio.of, value=ratio.value, interval=ratio.interval)
-
-
 def _json(model: BaseModel) -> Reply:
     return Reply(200, JSON, dumps(model.model_dump(mode="json")))
 
@@ -404,8 +326,3 @@ def _time(at: float) -> datetime:
 
 def _seconds(at: datetime | None) -> float | None:
     return at.timestamp() if at else None
-
-
-def day_start(day: date) -> float:
-    """Return the start of a day in UTC, in Unix seconds."""
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -120,8 +120,8 @@ PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
 class Pages:
     """The pages for signed-in admins."""
 
-    def __init__(self, desk: AuditedHistory, sessions: Sessions, rendering: Rendering) -> None:
-        self._desk = desk
+    def __init__(self, stored: AuditedHistory, sessions: Sessions, rendering: Rendering) -> None:
+        self._stored = stored
         self._sessions = sessions
         self._rendering = rendering
 
@@ -209,9 +209,9 @@ class Pages:
         return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(visit.call), lasts=0),))
 
     async def _exchanges(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._desk.history.reviews
+        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._stored.history.reviews
         query = conditions(form.query(ExchangeQuery))
-        page = await self._desk.exchanges(visit.who, query, form.after, _ON_A_PAGE)
+        page = await self._stored.exchanges(visit.who, query, form.after, _ON_A_PAGE)
         return self._rendering.page(
             "exchanges.html",
             here="exchanges",
@@ -230,7 +230,7 @@ class Pages:
 
     async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QueueForm, parameters(visit.call))
-        page = await self._desk.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
+        page = await self._stored.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
         return self._rendering.page(
             "queue.html",
             here="reviews",
@@ -239,7 +239,7 @@ class Pages:
             answers=page.items,
             after=page.after,
             in_card=_IN_A_CARD,
-            open=await self._desk.history.reviews.open(),
+            open=await self._stored.history.reviews.open(),
             most=MAX_COUNTED,
             states=STATES,
             flags=FLAGS,
@@ -250,7 +250,9 @@ class Pages:
     async def _models(self) -> tuple[str, ...]:
         """The models of late, to choose from."""
         end = datetime.now(UTC).date() + timedelta(days=1)
-        return tuple(model for model, _ in await self._desk.totals("model", end - timedelta(days=90), end))
+        return tuple(
+            model for model, _ in await self._stored.history.trends.totals("model", end - timedelta(days=90), end)
+        )
 
     async def _export(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         given = parameters(visit.call)
@@ -258,10 +260,10 @@ class Pages:
         form = read_asked(QueueForm, {"state": "decided", **given})
         query = form.query(ReviewQuery).model_dump(exclude={"after", "limit"})
         asked = read_asked(ExportQuery, query | {"format": kind})
-        return export_reply(await self._desk.export(visit.who, wanted(asked)), asked.format)
+        return export_reply(await self._stored.export(visit.who, wanted(asked)), asked.format)
 
     async def _exchange(self, visit: Visit, params: Mapping[str, str], refused: Refused | None = None) -> Reply:
-        found = await self._desk.exchange(visit.who, params["id"])
+        found = await self._stored.exchange(visit.who, params["id"])
         if found is None:
             raise UnknownReview("No exchange is stored under this id (any more).", param="id")
         stored, findings = found
@@ -275,11 +277,11 @@ class Pages:
     async def _earlier(self, findings: tuple[Finding, ...]) -> Mapping[int, tuple[Decided, ...]]:
         """The decisions that were made on findings and then made again."""
         changed = [finding.id for finding in findings if finding.version > 1]
-        return {id_: (await self._desk.history.reviews.decisions(id_))[:-1] for id_ in changed}
+        return {id_: (await self._stored.history.reviews.decisions(id_))[:-1] for id_ in changed}
 
     async def _next_open(self, findings: tuple[Finding, ...], exchange: str) -> Finding | None:
         """Return the first open finding of another exchange: of the next older one, or else of the newest."""
-        reviews = self._desk.history.reviews
+        reviews = self._stored.history.reviews
         first = min((finding.id for finding in findings), default=None)
         for after in (first, None):
             page = await reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
@@ -290,7 +292,7 @@ class Pages:
 
     async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
         """Redirect to the exchange of a finding; a rejected decision leaves this path in the browser's address bar."""
-        found = await self._desk.history.reviews.get(finding_id(params["id"]))
+        found = await self._stored.history.reviews.get(finding_id(params["id"]))
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
@@ -301,9 +303,9 @@ class Pages:
         said = read_asked(DecisionIn, {name: value for name, value in form.items() if name != "token"})
         id_, note = finding_id(params["id"]), said.note.strip()
         try:
-            found = await self._desk.decide(visit.who, id_, said.version, said.decision, note)
+            found = await self._stored.decide(visit.who, id_, said.version, said.decision, note)
         except ReviewConflict as conflict:
-            current = await self._desk.history.reviews.get(id_)
+            current = await self._stored.history.reviews.get(id_)
             return await self._refused(visit, current, note, conflict)
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
@@ -313,9 +315,9 @@ class Pages:
         form = _form(visit.call)
         given = read_asked(ClaimDecisionIn, {name: form[name] for name in form if name not in ("token", "back")})
         try:
-            found = await self._desk.decide_on_claim(visit.who, given)
+            found = await self._stored.decide_on_claim(visit.who, given)
         except ReviewConflict as conflict:
-            of_exchange = await self._desk.history.reviews.of_exchange(given.exchange)
+            of_exchange = await self._stored.history.reviews.of_exchange(given.exchange)
             of_claim = (each for each in of_exchange if (each.choice, each.claim) == (given.choice, given.claim))
             return await self._refused(visit, next(of_claim, None), given.note, conflict)
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
@@ -328,7 +330,7 @@ class Pages:
 
     async def _next_waiting(self, decided: Finding, *, is_queue: bool) -> int:
         """Return the id of the next open finding of the same exchange, in the queue else of another, else this one."""
-        findings = await self._desk.history.reviews.of_exchange(decided.exchange)
+        findings = await self._stored.history.reviews.of_exchange(decided.exchange)
         waiting = [each.id for each in findings if each.decided is None]
         following = [id_ for id_ in waiting if id_ > decided.id]
         other = await self._next_open(findings, decided.exchange) if is_queue and not waiting else None
@@ -336,8 +338,8 @@ class Pages:
 
     async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QualityForm, parameters(visit.call))
-        days = form.days or await default_days(self._desk, time.time())
-        view = await quality_view(self._desk, days, form.model or None, form.against, time.time())
+        days = form.days or await default_days(self._stored.history, time.time())
+        view = await quality_view(self._stored.history, days, form.model or None, form.against, time.time())
         return self._rendering.page(
             "quality.html", here="quality", visit=visit, view=view, ranges=RANGES, before=BEFORE
         )

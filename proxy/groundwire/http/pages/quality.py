@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime
 from statistics import quantiles
 
 from groundwire.features.advice import Advice, Decision, advise
-from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline, told
+from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
 from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
 from groundwire.telemetry.reliability import Calibration, calibration
@@ -140,23 +140,23 @@ def period(days: int, now: float) -> Period:
     return Period(tuple(last - step * back for back in reversed(range(count))), step)
 
 
-async def default_days(desk: AuditedHistory, now: float) -> int:
+async def default_days(history: History, now: float) -> int:
     """Return the days to show unless others are asked for: one, by hours, while the store is younger than two days."""
-    first = await desk.history.trends.first()
+    first = await history.trends.first()
     return 1 if first is None or first > now - 2 * _DAY_S else 30
 
 
-async def quality_view(desk: AuditedHistory, days: int, model: str | None, against: str, now: float) -> QualityView:
+async def quality_view(history: History, days: int, model: str | None, against: str, now: float) -> QualityView:
     """Return the quality of the last days; `against` is `before`, another model, or empty."""
     shown = period(days, now)
-    group = await _group(desk, shown, model)
+    group = await _group(history, shown, model)
     other = None
     if against:
         is_before = against == BEFORE
-        other = await _group(desk, shown.before() if is_before else shown, model if is_before else against)
-    models, flags, by_flag, answers = await _tables(desk, shown)
-    precision = await desk.precision(shown.since)
-    decisions = await _decided(desk)
+        other = await _group(history, shown.before() if is_before else shown, model if is_before else against)
+    models, flags, by_flag, answers = await _tables(history, shown)
+    precision = await history.reviews.precision(shown.since)
+    decisions = await _decided(history)
     calibrated = calibration((each.score, int(not each.is_wrong)) for each in decisions)
     return QualityView(
         days,
@@ -169,21 +169,21 @@ async def quality_view(desk: AuditedHistory, days: int, model: str | None, again
         _charts(shown.labels, group.by_moment),
         tuple(_flag_row(flag, found, answers, by_flag[flag], precision) for flag, found in flags),
         _together(precision),
-        await desk.accuracy(shown.since),
-        await desk.agreement(shown.since),
+        await history.reviews.accuracy(shown.since),
+        await history.reviews.agreement(shown.since),
         tuple((each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(_by_flag(decisions))),
         calibrated,
         reliability_diagram(calibrated.bins),
     )
 
 
-async def _group(desk: AuditedHistory, shown: Period, model: str | None) -> Group:
-    times = await desk.times(shown.since, shown.until, model)
+async def _group(history: History, shown: Period, model: str | None) -> Group:
+    times = await history.trends.times(shown.since, shown.until, model)
     if shown.is_hours:
-        newest = await desk.newest(shown.since, shown.until, model)
+        newest = await history.trends.newest(shown.since, shown.until, model)
         by_moment = [_sum(newest, start, start + shown.step) for start in shown.starts]
     else:
-        days = await desk.daily("model" if model else "all", *shown.days, key=model or None)
+        days = await history.trends.daily("model" if model else "all", *shown.days, key=model or None)
         on = {each.day: each.figures for each in days}
         by_moment = [on.get(_day(start)) for start in shown.starts]
     return Group(
@@ -210,18 +210,18 @@ def _percentiles(values: Sequence[float]) -> Percentiles:
 _Totals = tuple[tuple[str, Figures], ...]
 
 
-async def _tables(desk: AuditedHistory, shown: Period) -> tuple[_Totals, _Totals, Mapping[str, list[float]], int]:
+async def _tables(history: History, shown: Period) -> tuple[_Totals, _Totals, Mapping[str, list[float]], int]:
     """Return the figures by model and by flag, the answers with each flag by day or hour, and the number of answers."""
     if not shown.is_hours:
         on = {start: at for at, start in enumerate(map(_day, shown.starts))}
-        models, flags = [await desk.totals(by, *shown.days) for by in ("model", "flag")]
-        everything = await desk.totals("all", *shown.days)
+        models, flags = [await history.trends.totals(by, *shown.days) for by in ("model", "flag")]
+        everything = await history.trends.totals("all", *shown.days)
         by_flag = {flag: [0.0] * len(shown.starts) for flag, _ in flags}
-        for each in await desk.daily("flag", *shown.days):
+        for each in await history.trends.daily("flag", *shown.days):
             if each.key in by_flag:
                 by_flag[each.key][on[each.day]] += each.figures.exchanges
         return models, flags, by_flag, everything[0][1].exchanges if everything else 0
-    newest = await desk.newest(shown.since, shown.until)
+    newest = await history.trends.newest(shown.since, shown.until)
     of_model: dict[str, list[Measured]] = {}
     of_flag: dict[str, list[Measured]] = {}
     for one in newest:
@@ -355,11 +355,11 @@ class _Decided:
     is_wrong: bool
 
 
-async def _decided(desk: AuditedHistory) -> list[_Decided]:
+async def _decided(history: History) -> list[_Decided]:
     """The newest decisions on claims."""
     found: list[_Decided] = []
     seen = 0
-    async for each in desk.history.reviews.export(Wanted("decided")):
+    async for each in history.reviews.export(Wanted("decided")):
         seen += 1
         if each.is_wrong is not None and each.score is not None:
             found.append(_Decided(each.flags, each.verifier or "", each.score, each.is_wrong))
