@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groundwire.errors import Leaving, TooBusy
-from groundwire.http.admission import Admission
+from groundwire.http.endpoints import Admission
 from groundwire.limits import Capacity, Slot
 
 

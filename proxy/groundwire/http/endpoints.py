@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,9 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from groundwire.dialects.dialect import error_body, openai_error
-from groundwire.errors import BadRequest, RequestError
+from groundwire.errors import BadRequest, Leaving, RequestError, TooBusy
 from groundwire.gateway.forward import parsed
-from groundwire.http.admission import Admission
 from groundwire.http.exchange import (
     JSON,
     TENANT,
@@ -35,7 +35,7 @@ from groundwire.http.exchange import (
     unexpected_reply,
 )
 from groundwire.http.guard import Guard
-from groundwire.limits import Capacity
+from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
 from groundwire.telemetry import RequestRecord, Telemetry
 from groundwire.telemetry.requests import current_request
 from groundwire.upstream.http import has_dot_segment, normalised
@@ -48,6 +48,31 @@ QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
 
 Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 """Return the reply to a call; the mapping contains its path parameters."""
+
+
+class Admission(ConcurrencyLimiter):
+    """Count active requests, and queue those beyond the limits, up to a number and for a time.
+
+    Excess requests are rejected (503 with Retry-After) instead of being delayed, so that traffic never hangs.
+    """
+
+    async def acquire(self, size: int = 0) -> Slot:
+        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, or Leaving during
+        shutdown.
+        """
+        try:
+            return await super().acquire(size)
+        except LimitReached as reached:
+            after = max(1, math.ceil(reached.after))
+            raise TooBusy("The proxy is handling too many requests. Please try again.", after=after) from None
+        except LimiterClosed:
+            message = "The proxy is about to stop. Please try again: another one may answer."
+            raise Leaving(message, after=1) from None
+
+    @property
+    def is_full(self) -> bool:
+        """True if requests have to wait."""
+        return self.waiting > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,7 @@ from groundwire.config import Settings
 from groundwire.container import build_container
 from groundwire.errors import GroundwireError, system_message
 from groundwire.extras import require_extras
-from groundwire.http.admission import ProcessState, new_process_state
-from groundwire.http.app import build_app
+from groundwire.http.app import ProcessState, build_app
 from groundwire.http.connection import Connection
 from groundwire.http.serving import Reload, Serving, watch_file
 from groundwire.telemetry import configure_logs
@@ -130,7 +129,7 @@ def server(settings: Settings, load: Callable[[], Settings] | None = None, file:
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_is_not_about_unfinished_response)
     sys.setswitchinterval(_SWITCH_S)
-    state, container = new_process_state(settings.server), build_container(settings)
+    state, container = ProcessState.initial(settings.server), build_container(settings)
     if container.telemetry.events is not None:
         configure_logs(settings.telemetry, container.telemetry)
     serving = Serving(build_app(settings, container, state=state), container)

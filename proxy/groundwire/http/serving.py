@@ -21,8 +21,7 @@ from starlette.types import Receive, Scope, Send
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
 from groundwire.errors import ConfigError
-from groundwire.http.admission import ProcessState, traffic_limits
-from groundwire.http.app import build_app
+from groundwire.http.app import ProcessState, build_app, traffic_limits
 from groundwire.pipeline import policy_digest
 
 log = structlog.get_logger("groundwire.server")

@@ -6,10 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from groundwire.dialects.checks import AnswerCheck, read_answer_check
@@ -20,6 +20,7 @@ from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
 from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import error_reply
+from groundwire.http.guard import Guard
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.offload import offloaded
 from groundwire.wire import Call, Chunks, Headers, Reply, header
@@ -54,30 +55,6 @@ _NOT_INSTALLED = Reply(
 )
 
 
-class Admitted(Protocol):
-    """A request that was authenticated. It counts as in progress until its context ends."""
-
-    @property
-    def tenant(self) -> str:
-        """The owner of everything stored about the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The functions of the application that the pages call.
-
-    `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `admit`
-    authenticates headers from an address (None: no keys are needed). `degraded` lists degraded parts and reasons.
-    """
-
-    verify: Callable[[AnswerCheck, Request], Awaitable[bytes]]
-    complete: Callable[[Call], Awaitable[Reply]]
-    degraded: Callable[[], Iterable[tuple[str, str]]]
-    admit: Callable[[Headers, str], Awaitable[AbstractContextManager[Admitted]]] | None = None
-    models: Sequence[str] = ()
-    has_store: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """An answer and the report on it; segments of the answer refer to claims by their position in `claims`."""
@@ -93,11 +70,20 @@ class Result:
         return sum(claim["label"] in labels for claim in self.claims)
 
 
+@dataclass(frozen=True)
 class Playground:
-    """The handlers of the landing page and the playground. Templates are loaded with the first page."""
+    """The handlers of the landing page and the playground. Templates are loaded with the first page.
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `degraded`
+    lists degraded parts and reasons. Without a guard no keys are needed.
+    """
+
+    verify: Callable[[AnswerCheck, Request], Awaitable[bytes]]
+    complete: Callable[[Call], Awaitable[Reply]]
+    degraded: Callable[[], Iterable[tuple[str, str]]]
+    guard: Guard | None = None
+    models: Sequence[str] = ()
+    has_store: bool = False
 
     def routes(self) -> tuple[tuple[str, str, Handler], ...]:
         """Return path, method and handler of each page, and of the assets of all pages."""
@@ -124,7 +110,7 @@ class Playground:
         """Show whether the proxy works, and the one line that an application changes."""
         host = (header(call.headers, b"host") or b"127.0.0.1:8080").decode("latin-1")
         scheme = "https" if header(call.headers, b"x-forwarded-proto") == b"https" else "http"
-        degraded = tuple(self._services.degraded())
+        degraded = tuple(self.degraded())
         return self._page("home.html", 200, base_url=f"{scheme}://{host}/v1", degraded=degraded)
 
     async def form(self, call: Call, _: Mapping[str, str]) -> Reply:
@@ -156,7 +142,8 @@ class Playground:
     async def _checked(self, form: Mapping[str, str], call: Call, *, asks: bool) -> Reply:
         """Return the page or the file with the report, or the page with the error."""
         try:
-            with await self._admit(form["key"], call.address) as admitted:
+            key = ((b"authorization", f"Bearer {form['key'].strip()}".encode()),)
+            with await self.guard.admit(key, call.address) if self.guard else nullcontext() as admitted:
                 tenant = admitted.tenant if admitted else ""
                 answer, report = await (self._ask(form, call, tenant) if asks else self._verify(form, tenant))
         except RequestError as error:
@@ -169,15 +156,10 @@ class Playground:
             return _download(report)
         return self._show(form, result=_result(form["answer"], report))
 
-    async def _admit(self, key: str, address: str) -> AbstractContextManager[Admitted | None]:
-        if self._services.admit is None:
-            return nullcontext()
-        return await self._services.admit(((b"authorization", f"Bearer {key.strip()}".encode()),), address)
-
     async def _verify(self, form: Mapping[str, str], tenant: str) -> tuple[str, Mapping[str, Any]]:
         body = {"answer": form["answer"], "question": form["question"], "sources": _sources(form["sources"])}
         check, request = await offloaded(read_answer_check, dumps(body), {}, tenant)
-        return form["answer"], await offloaded(json.loads, await self._services.verify(check, request))
+        return form["answer"], await offloaded(json.loads, await self.verify(check, request))
 
     async def _ask(self, form: Mapping[str, str], call: Call, tenant: str) -> tuple[str, Mapping[str, Any]]:
         """Return the answer of a model to the question, and the report that came with it, or else a separate one."""
@@ -186,7 +168,7 @@ class Playground:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": form["question"]}]
         headers: Headers = ((b"content-type", b"application/json"),)
         body = dumps({"model": form["model"], "messages": messages})
-        reply = await self._services.complete(
+        reply = await self.complete(
             Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
         )
         found = await offloaded(_object, await _whole(reply))
@@ -211,16 +193,15 @@ class Playground:
         return self._page("playground.html", status, **values)
 
     def _page(self, template: str, status: int, **values: Any) -> Reply:
-        services = self._services
         if not is_installed("pages"):
             return _NOT_INSTALLED
         return self._rendering.page(
             template,
             status,
             visit=None,
-            models=services.models,
-            needs_key=services.admit is not None,
-            has_store=services.has_store,
+            models=self.models,
+            needs_key=self.guard is not None,
+            has_store=self.has_store,
             **values,
         )
 
