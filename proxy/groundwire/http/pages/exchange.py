@@ -8,8 +8,8 @@ from typing import Any
 
 from groundwire.domain import Source
 from groundwire.errors import ReviewConflict
-from groundwire.http.pages.highlight import Segment, Span, cut
-from groundwire.storage.history.exchange import HISTORY, PromptMessage, Stored, Summary
+from groundwire.http.pages.rendering import Segment, Span, cut
+from groundwire.storage.history.exchange import HISTORY, Stored
 from groundwire.storage.history.reviews import Decided, Finding
 
 
@@ -58,14 +58,6 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerView:
-    """A text of an answer, split into its claims; `title` identifies it if there are several."""
-
-    title: str
-    segments: tuple[Segment[ClaimView], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SourceView:
     """A source with its evidence; `is_cited` is set if any claim cites it."""
 
@@ -87,52 +79,24 @@ class Refused:
     conflict: ReviewConflict
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeView:
-    """An exchange as its page shows it. `earlier` are the decisions on each finding before its last one.
-
-    `warnings` and `factors` of its risk are those of its report, `prompt` the messages of its request.
-    """
-
-    summary: Summary
-    answers: tuple[AnswerView, ...]
-    sources: tuple[SourceView, ...]
-    flagged: tuple[ClaimView, ...]
-    others: tuple[ClaimView, ...]
-    whole: tuple[Finding, ...]
-    contradictions: tuple[Mapping[str, Any], ...]
-    warnings: tuple[str, ...]
-    factors: tuple[str, ...]
-    prompt: tuple[PromptMessage, ...]
-    earlier: Mapping[int, tuple[Decided, ...]]
-    refused: Refused | None = None
-    next_open: Finding | None = None
-
-    @property
-    def open(self) -> int:
-        """The number of open findings."""
-        findings = [*(claim.finding for claim in self.flagged), *self.whole]
-        return sum(finding is not None and finding.decided is None for finding in findings)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The warnings of the report and the factors of its risk."""
-        return (*self.warnings, *self.factors)
-
-
 def exchange_view(
     stored: Stored,
     findings: Sequence[Finding],
     earlier: Mapping[int, tuple[Decided, ...]],
     refused: Refused | None = None,
     next_open: Finding | None = None,
-) -> ExchangeView:
-    """Build the view of an exchange, with its findings in the order of the answer."""
+) -> dict[str, Any]:
+    """Return the values of an exchange for its page, with its findings in the order of the answer.
+
+    `earlier` are the decisions on each finding before its last one.
+    """
     found = {(finding.choice, finding.claim): finding for finding in findings if finding.claim is not None}
     passages = _Passages(stored.sources)
-    answers: list[AnswerView] = []
+    report = stored.report
+    choices = report.get("choices", ())
+    answers: list[dict[str, Any]] = []
     claims: list[ClaimView] = []
-    for reported in stored.report.get("choices", ()):
+    for reported in choices:
         index = reported["index"]
         texts = stored.texts(index)
         spans: list[list[Span[ClaimView]]] = [[] for _ in texts]
@@ -141,27 +105,32 @@ def exchange_view(
             at, start, end = stored.place(index, claim)
             spans[at].append(Span(start, end, view))
             claims.append(view)
-        many = len(stored.report["choices"]) > 1
         answers += [
-            AnswerView(_title(index if many else None, at), cut(text, spans[at]))
+            {"title": _title(index if len(choices) > 1 else None, at), "segments": cut(text, spans[at])}
             for at, text in enumerate(texts)
             if text
         ]
-    return ExchangeView(
-        stored.summary,
-        tuple(answers),
-        passages.views(),
-        tuple(claim for claim in claims if claim.finding and claim.finding.flags),
-        tuple(claim for claim in claims if not (claim.finding and claim.finding.flags)),
-        tuple(finding for finding in findings if finding.claim is None),
-        tuple((stored.report.get("consistency") or {}).get("contradictions", ())),
-        tuple(stored.report.get("warnings", ())),
-        tuple((stored.report.get("risk") or {}).get("factors", ())),
-        stored.prompt,
-        earlier,
-        refused,
-        next_open,
-    )
+    flagged = [claim for claim in claims if claim.finding and claim.finding.flags]
+    whole = [finding for finding in findings if finding.claim is None]
+    warnings, factors = report.get("warnings", ()), (report.get("risk") or {}).get("factors", ())
+    to_review = [*(claim.finding for claim in flagged), *whole]
+    return {
+        "summary": stored.summary,
+        "prompt": stored.prompt,
+        "answers": answers,
+        "sources": passages.views(),
+        "flagged": flagged,
+        "others": [claim for claim in claims if not (claim.finding and claim.finding.flags)],
+        "whole": whole,
+        "open": sum(finding is not None and finding.decided is None for finding in to_review),
+        "contradictions": (report.get("consistency") or {}).get("contradictions", ()),
+        "warnings": warnings,
+        "factors": factors,
+        "remarks": (*warnings, *factors),
+        "earlier": earlier,
+        "refused": refused,
+        "next_open": next_open,
+    }
 
 
 class _Passages:

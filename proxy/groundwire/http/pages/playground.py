@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 from groundwire.dialects.checks import AnswerCheck, read_answer_check
@@ -21,12 +21,9 @@ from groundwire.extras import install_command, is_installed
 from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import error_reply
 from groundwire.http.guard import Guard
-from groundwire.http.pages.highlight import Segment, Span, cut
+from groundwire.http.pages.rendering import Rendering, Segment, Span, cut
 from groundwire.offload import offloaded
 from groundwire.wire import Call, Chunks, Headers, Reply, header
-
-if TYPE_CHECKING:
-    from groundwire.http.pages.rendering import Rendering
 
 MAX_FORM = 256 * 2**10
 """Maximum size of the form in bytes; longer texts belong into a request."""
@@ -96,8 +93,6 @@ class Playground:
 
     @cached_property
     def _rendering(self) -> Rendering:
-        from groundwire.http.pages.rendering import Rendering
-
         return Rendering()
 
     async def asset(self, _: Call, params: Mapping[str, str]) -> Reply:

@@ -1,17 +1,21 @@
-"""Pages as HTTP replies: templates with autoescaping, and headers that restrict the browser to displaying them."""
+"""Pages as HTTP replies: templates with autoescaping, headers that restrict the browser to displaying them, and texts
+with marked spans.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
 
 from groundwire.http.pages.chart import told
 from groundwire.wire import Headers, Reply
+
+T = TypeVar("T")
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -37,9 +41,11 @@ _LABELS = {
 
 
 class Rendering:
-    """The templates and assets of this package."""
+    """The templates and assets of this package. They need the extra `pages`."""
 
     def __init__(self) -> None:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
         folder = files("groundwire.http.pages") / "assets"
         self._assets = {name: (folder / name).read_bytes() for name in _ASSETS}
         self._templates = Environment(
@@ -87,3 +93,40 @@ def _when(at: float) -> str:
 def only_given(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters that are not empty."""
     return {name: value for name, value in parameters.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Span(Generic[T]):
+    """A value attached to the characters `[start, end)` of a text."""
+
+    start: int
+    end: int
+    about: T
+
+
+@dataclass(frozen=True, slots=True)
+class Segment(Generic[T]):
+    """A segment of a text and the values of all spans that cover it. `starts` are those of spans beginning there."""
+
+    text: str
+    about: tuple[T, ...] = ()
+    starts: tuple[T, ...] = ()
+
+
+def cut(text: str, spans: Sequence[Span[T]]) -> tuple[Segment[T], ...]:
+    """Split a whole text into segments, in order; spans may overlap, and their parts outside the text are ignored."""
+    inside = [Span(max(0, span.start), min(len(text), span.end), span.about) for span in spans]
+    inside = sorted((span for span in inside if span.start < span.end), key=lambda span: span.start)
+    edges = sorted({0, len(text), *(edge for span in inside for edge in (span.start, span.end))})
+    found: list[Segment[T]] = []
+    covering: list[Span[T]] = []
+    next_ = 0
+    for start, end in pairwise(edges):
+        covering = [span for span in covering if span.end > start]
+        begun = next_
+        while next_ < len(inside) and inside[next_].start == start:
+            next_ += 1
+        covering += inside[begun:next_]
+        starts = tuple(span.about for span in inside[begun:next_])
+        found.append(Segment(text[start:end], tuple(span.about for span in covering), starts))
+    return tuple(found)
