@@ -51,11 +51,10 @@ from groundwire.errors import (
 from groundwire.extras import require_extras
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.forward import Caller, parsed
-from groundwire.http.admin import Sessions, configured_keys, require_admin
-from groundwire.http.endpoints import Admission, Endpoint, EndpointContext, Handler, MountedEndpoint, PathFilter
-from groundwire.http.exchange import JSON, ErrorShape
-from groundwire.http.guard import Guard
-from groundwire.http.keys import Clients
+from groundwire.http.endpoints import Admission, Endpoint, EndpointContext, MountedEndpoint, PathFilter
+from groundwire.http.exchange import JSON, ErrorShape, Handler
+from groundwire.http.guard import Guard, Sessions, require_admin
+from groundwire.http.keys import Clients, read_admin_keys
 from groundwire.http.openapi import document
 from groundwire.http.pages.playground import Playground
 from groundwire.limits import Capacity
@@ -324,7 +323,7 @@ def _metrics_routes(settings: Settings, container: Container, environ: Mapping[s
 
     if settings.telemetry.metrics_access == "open":
         return (("/metrics", "GET", answer),)
-    keys = configured_keys(settings.admin, environ)
+    keys = read_admin_keys(settings.admin, environ)
     if not keys.digests:
         raise ConfigError(["telemetry.metrics_access: admin: there is no admin key"])
     return (("/metrics", "GET", require_admin(keys, lambda call, params, _: answer(call, params))),)
@@ -362,7 +361,7 @@ def admin_routes(
     from groundwire.http.pages.rendering import Rendering
     from groundwire.http.reviews import ReviewApi
 
-    keys = configured_keys(settings, environ)
+    keys = read_admin_keys(settings, environ)
     secret = environ.get(settings.session_secret_env, "")
     if secret and len(secret) < _SHORTEST_SECRET:
         needed = f"must hold {_SHORTEST_SECRET} characters or more"

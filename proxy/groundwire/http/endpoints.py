@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ from groundwire.http.exchange import (
     TENANT,
     ClientGone,
     ErrorShape,
+    Handler,
     Network,
     cancel_on_disconnect,
     client_address,
@@ -45,9 +46,6 @@ log = structlog.get_logger("groundwire.server")
 
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
 """Routes of probes, scrapes and browsers' assets: not traced, and logged above debug level only if they fail."""
-
-Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
-"""Return the reply to a call; the mapping contains its path parameters."""
 
 
 class Admission(ConcurrencyLimiter):

@@ -7,7 +7,7 @@ knows neither keep-alive comments nor a limit for bodies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
@@ -90,6 +90,9 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
 
 JSON: Headers = ((b"content-type", b"application/json"),)
 
+
+Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
+"""Return the reply to a call; the mapping contains its path parameters."""
 
 ErrorShape = Callable[[Fault], Mapping[str, Any]]
 """Render the body of an error for the clients of a dialect."""

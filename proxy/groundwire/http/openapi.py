@@ -14,8 +14,7 @@ from groundwire.dialects import checks as s
 from groundwire.dialects import reviews as r
 from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.http.endpoints import Handler
-from groundwire.http.exchange import JSON
+from groundwire.http.exchange import JSON, Handler
 from groundwire.report_schema import GroundingReport, ReportClaim
 from groundwire.wire import Call, Reply
 

@@ -46,11 +46,10 @@ from groundwire.dialects.reviews import (
 )
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
 from groundwire.gateway.forward import parsed
-from groundwire.http.admin import AdminHandler, AdminKeys, require_admin
 from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.endpoints import Handler
-from groundwire.http.exchange import JSON
-from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
+from groundwire.http.exchange import JSON, Handler
+from groundwire.http.guard import FREE_REQUESTS, AdminHandler, FailedAttempts, require_admin
+from groundwire.http.keys import AdminKeys
 from groundwire.storage.history.exchange import Query, Summary
 from groundwire.storage.history.reviews import Decided, Finding, Wanted
 from groundwire.storage.history.tables import LABELS, VERDICTS

@@ -26,9 +26,9 @@ from groundwire.dialects.reviews import (
 )
 from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
-from groundwire.http.admin import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.endpoints import Handler
+from groundwire.http.exchange import Handler
+from groundwire.http.guard import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.pages.exchange import Refused, exchange_view
 from groundwire.http.pages.quality import BEFORE, RANGES, default_days, quality_view
 from groundwire.http.pages.rendering import Rendering, only_given, see_other

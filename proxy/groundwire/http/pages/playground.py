@@ -18,8 +18,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
-from groundwire.http.endpoints import Handler
-from groundwire.http.exchange import error_reply
+from groundwire.http.exchange import Handler, error_reply
 from groundwire.http.guard import Guard
 from groundwire.http.pages.rendering import Rendering, Segment, Span, cut
 from groundwire.offload import offloaded
