@@ -110,7 +110,7 @@ class ProcessState:
         """Yield the degraded parts, each with its reason."""
         if self.config is not None:
             yield "config", self.config
-        if self.admission.is_full:
+        if self.admission.waiting:
             yield "traffic", "overload"
 
 
@@ -188,7 +188,7 @@ def build_app(
             at("/healthz", "GET", _alive, context=always),
             at("/readyz", "GET", _ready(state, container, guard), context=always),
             *(at(*route, context=always) for route in _metrics_routes(settings, container, environ)),
-            at("/openapi.json", "GET", document(), context=unguarded),
+            at("/openapi.json", "GET", document, context=unguarded),
             *agent_routes,
         ],
         middleware=[Middleware(PathFilter, context=always)],
@@ -356,10 +356,9 @@ def admin_routes(
 
     `default_secret` signs sessions if the settings name no secret, which replicas share.
     """
-    from groundwire.http.audited_history import AuditedHistory  # with the database, which few need
-    from groundwire.http.pages.pages import Pages
+    from groundwire.http.pages.pages import Pages  # with the database, which few need
     from groundwire.http.pages.rendering import Rendering
-    from groundwire.http.reviews import ReviewApi
+    from groundwire.http.reviews import AuditedHistory, ReviewApi
 
     keys = read_admin_keys(settings, environ)
     secret = environ.get(settings.session_secret_env, "")

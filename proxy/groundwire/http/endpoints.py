@@ -55,9 +55,7 @@ class Admission(ConcurrencyLimiter):
     """
 
     async def acquire(self, size: int = 0) -> Slot:
-        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, or Leaving during
-        shutdown.
-        """
+        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, at shutdown Leaving."""
         try:
             return await super().acquire(size)
         except LimitReached as reached:
@@ -66,11 +64,6 @@ class Admission(ConcurrencyLimiter):
         except LimiterClosed:
             message = "The proxy is about to stop. Please try again: another one may answer."
             raise Leaving(message, after=1) from None
-
-    @property
-    def is_full(self) -> bool:
-        """True if requests have to wait."""
-        return self.waiting > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +174,15 @@ class Endpoint(BaseEndpoint):
                 return await self._refuse(error, send)
             async with cancel_on_disconnect(receive):
                 params = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
-                reply = await self._reply(call, params)
+                try:
+                    reply = await self._handle(call, params)
+                except RequestError as error:
+                    reply = self._error_reply(error)
+                except Exception:
+                    log.exception("request.failed", route=self._route)
+                    reply = unexpected_reply(self._shape)
                 await send_reply(reply, send, self._context.keepalive)
                 return reply
-
-    async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
-        try:
-            return await self._handle(call, params)
-        except RequestError as error:
-            return self._error_reply(error)
-        except Exception:
-            log.exception("request.failed", route=self._route)
-            return unexpected_reply(self._shape)
 
 
 class MountedEndpoint(BaseEndpoint):

@@ -105,16 +105,13 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         (500, "server_error", None),
     )
     headers = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
-    return _reply(Fault(str(error), type_, error.param, code, status), shape, headers)
+    return Reply(status, JSON + headers, dumps(shape(Fault(str(error), type_, error.param, code, status))))
 
 
 def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
     """Return the reply for an unexpected exception."""
-    return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
-
-
-def _reply(fault: Fault, shape: ErrorShape, headers: Headers = ()) -> Reply:
-    return Reply(fault.status, JSON + headers, dumps(shape(fault)))
+    fault = Fault("The proxy failed to handle the request.", "server_error")
+    return Reply(fault.status, JSON, dumps(shape(fault)))
 
 
 TENANT = "groundwire.tenant"

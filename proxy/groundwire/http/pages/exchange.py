@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ class ClaimView:
     reason: str
     score: float | None
     confidence: float | None
-    evidence: tuple[Evidence, ...]
+    evidence: Sequence[Evidence]
     finding: Finding | None = None
 
     @property
@@ -54,7 +54,7 @@ class Marked:
     """A stretch of evidence in a source: its anchor, and the claims that cite it."""
 
     anchor: str
-    claims: tuple[str, ...]
+    claims: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +149,20 @@ class _Passages:
                 return _anchor(number, *span)
         return None
 
-    def views(self) -> tuple[SourceView, ...]:
-        """The sources with their marked citations, cited sources first."""
-        views = [self._view(number, source) for number, source in enumerate(self._sources)]
-        return tuple(sorted(views, key=lambda view: not view.is_cited))
-
-    def _view(self, number: int, source: Source) -> SourceView:
-        spans = [
-            Span(start, end, Marked(_anchor(number, start, end), tuple(claims)))
-            for (of, start, end), claims in self._cited.items()
-            if of == number
-        ]
-        segments = cut(source.text, spans)
-        return SourceView(source.id, source.kind, source.name, source.url, segments, len(source.text), bool(spans))
+    def views(self) -> list[SourceView]:
+        """Return the sources with their marked citations, cited sources first."""
+        views = []
+        for number, source in enumerate(self._sources):
+            spans = [
+                Span(start, end, Marked(_anchor(number, start, end), claims))
+                for (of, start, end), claims in self._cited.items()
+                if of == number
+            ]
+            segments, is_cited = cut(source.text, spans), bool(spans)
+            views.append(
+                SourceView(source.id, source.kind, source.name, source.url, segments, len(source.text), is_cited)
+            )
+        return sorted(views, key=lambda view: not view.is_cited)
 
     def name(self, id_: str) -> str:
         """Return the name of a source, or its id if it is not stored."""
@@ -183,6 +184,20 @@ def _find(source: Source, citation: Mapping[str, Any]) -> tuple[int, int] | None
 
 def _claim(claim: Mapping[str, Any], choice: int, finding: Finding | None, passages: _Passages) -> ClaimView:
     key = f"{choice}-{claim['id']}"
+    evidence = [
+        Evidence(
+            each["source"],
+            each.get("text", ""),
+            each["match"],
+            passages.cite(key, each),
+            passages.name(each["source"]),
+        )
+        for each in claim.get("citations", ())
+    ]
+    if finding:
+        earlier = (each for each in finding.citations if each.match == HISTORY)
+        evidence += [Evidence(each.source, each.text, HISTORY) for each in earlier]
+    skipped = (claim.get("skip_reason") or "").replace("_", " ")
     return ClaimView(
         key,
         choice,
@@ -190,28 +205,12 @@ def _claim(claim: Mapping[str, Any], choice: int, finding: Finding | None, passa
         claim.get("text", ""),
         claim["label"],
         claim.get("verifier") or "",
-        (finding.reason if finding else "")
-        or claim.get("reason")
-        or (claim.get("skip_reason") or "").replace("_", " "),
+        (finding.reason if finding else "") or claim.get("reason") or skipped,
         claim.get("score"),
         claim.get("confidence"),
-        (*_evidence(key, claim, passages), *_earlier(finding)),
+        evidence,
         finding,
     )
-
-
-def _evidence(key: str, claim: Mapping[str, Any], passages: _Passages) -> Iterator[Evidence]:
-    for citation in claim.get("citations", ()):
-        anchor = passages.cite(key, citation)
-        source = citation["source"]
-        yield Evidence(source, citation.get("text", ""), citation["match"], anchor, passages.name(source))
-
-
-def _earlier(finding: Finding | None) -> Iterator[Evidence]:
-    """Yield the statements of earlier answers that a claim contradicts."""
-    for citation in finding.citations if finding else ():
-        if citation.match == HISTORY:
-            yield Evidence(citation.source, citation.text, HISTORY)
 
 
 def _title(choice: int | None, text: int) -> str:

@@ -21,24 +21,23 @@ from groundwire.dialects.reviews import (
     ExchangeQuery,
     ExportQuery,
     ReviewQuery,
+    State,
     flat,
     read_asked,
 )
 from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
-from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.exchange import Handler
 from groundwire.http.guard import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.pages.exchange import Refused, exchange_view
 from groundwire.http.pages.quality import BEFORE, RANGES, default_days, quality_view
-from groundwire.http.pages.rendering import Rendering, only_given, see_other
-from groundwire.http.reviews import conditions, export_reply, finding_id, parameters, wanted
+from groundwire.http.pages.rendering import Rendering, see_other
+from groundwire.http.reviews import AuditedHistory, conditions, export_reply, finding_id, parameters, wanted
 from groundwire.judge import VERIFIERS
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.reviews import MAX_COUNTED, Decided, Finding, Wanted
 from groundwire.wire import Call, Reply, header
 
-STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25
 _IN_A_CARD = 12  # findings of an answer that the queue shows; its page has all
 _OURS = re.compile(r"/(reviews|quality|exchanges(/[^/?#\s\\]+)?)(\?[^#\s\\]*)?", re.ASCII)
@@ -65,7 +64,7 @@ class ListForm(Asked):
     @property
     def conditions(self) -> str:
         """The filters as a query, without the place in the list."""
-        return urlencode(only_given({name: str(value or "") for name, value in self if name != "after"}))
+        return urlencode({name: str(value) for name, value in self if value and name != "after"})
 
     def query(self, shape: type[Q]) -> Q:
         """Return the page of the list in the shape of the API's query."""
@@ -77,7 +76,7 @@ class ListForm(Asked):
 class QueueForm(ListForm):
     """The filters of the queue."""
 
-    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
+    state: State = "open"
 
 
 class ExchangesForm(ListForm):
@@ -241,7 +240,7 @@ class Pages:
             in_card=_IN_A_CARD,
             open=await self._stored.history.reviews.open(),
             most=MAX_COUNTED,
-            states=STATES,
+            states=get_args(State),
             flags=FLAGS,
             models=await self._models(),
             back="?".join(filter(None, ("/reviews", urlencode(parameters(visit.call))))),
@@ -281,10 +280,9 @@ class Pages:
 
     async def _next_open(self, findings: tuple[Finding, ...], exchange: str) -> Finding | None:
         """Return the first open finding of another exchange: of the next older one, or else of the newest."""
-        reviews = self._stored.history.reviews
         first = min((finding.id for finding in findings), default=None)
         for after in (first, None):
-            page = await reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
+            page = await self._stored.history.reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
             others = [each for each in page.items if each.exchange != exchange]
             if others:
                 return [each for each in others if each.exchange == others[0].exchange][-1]

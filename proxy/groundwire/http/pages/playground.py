@@ -147,7 +147,12 @@ class Playground:
     def _present(self, form: Mapping[str, str], report: Mapping[str, Any]) -> Reply:
         """Return the report as a page or as JSON; for many claims this takes too long for the event loop."""
         if form["action"] == "json":
-            return _download(report)
+            headers: Headers = (
+                (b"content-type", b"application/json"),
+                (b"content-disposition", b'attachment; filename="grounding.json"'),
+                (b"cache-control", b"no-store"),
+            )
+            return Reply(200, headers, json.dumps(report, indent=2, ensure_ascii=False).encode())
         return self._show(form, result=_result(form["answer"], report))
 
     async def _verify(self, form: Mapping[str, str], tenant: str) -> tuple[str, Mapping[str, Any]]:
@@ -167,7 +172,9 @@ class Playground:
         )
         found = await offloaded(_object, await _whole(reply))
         if reply.status != 200 or not found.get("choices"):
-            raise _Refused(reply.status, found)
+            error = found.get("error")
+            message = error.get("message") if isinstance(error, dict) else None
+            raise RequestError(f"The model server answered with status {reply.status}: {message or 'no reason given'}")
         content = found["choices"][0]["message"].get("content") or ""
         report = found.get("grounding") or {}
         if report.get("status") in ("complete", "partial"):
@@ -198,15 +205,6 @@ class Playground:
             has_store=self.has_store,
             **values,
         )
-
-
-class _Refused(RequestError):
-    """A model server refused the question."""
-
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        error = body.get("error")
-        message = error.get("message") if isinstance(error, dict) else None
-        super().__init__(f"The model server answered with status {status}: {message or 'no reason given'}")
 
 
 async def _whole(reply: Reply) -> bytes:
@@ -252,15 +250,6 @@ def _fields(body: bytes) -> dict[str, str] | None:
 def _sources(text: str) -> list[str]:
     """Split the sources of the form at lines of dashes."""
     return [part.strip() for part in _RULE.split(text) if part.strip()]
-
-
-def _download(report: Mapping[str, Any]) -> Reply:
-    headers: Headers = (
-        (b"content-type", b"application/json"),
-        (b"content-disposition", b'attachment; filename="grounding.json"'),
-        (b"cache-control", b"no-store"),
-    )
-    return Reply(200, headers, json.dumps(report, indent=2, ensure_ascii=False).encode())
 
 
 def _result(answer: str, report: Mapping[str, Any]) -> Result:

@@ -25,9 +25,8 @@ _SERVER_TIME = "Time of the model server, mean"
 _TOKENS = "Tokens per answer"
 _WHERE_KNOWN = (_SERVER_TIME, _TOKENS)  # charts that are left out if nothing was measured
 _DECISIONS = 5000  # the newest ones, from which thresholds are advised
-_POLICY = "grounding.policy"
 _SETTINGS = {
-    ("unsupported_claims", "statement"): _POLICY,
+    ("unsupported_claims", "statement"): "grounding.policy",
     ("budget_gap", "statement"): "information_budget.output_verification.flag_threshold_bits",
 }
 

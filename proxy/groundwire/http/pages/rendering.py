@@ -4,7 +4,7 @@ with marked spans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -59,20 +59,20 @@ class Rendering:
         self._templates.globals["asset"] = lambda name: f"/assets/{name}?v={versions[name]}"
         self._templates.filters |= {
             "told": told,
-            "when": _when,
+            "when": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
             "iso": lambda at: datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
             "words": lambda name: str(name).replace("_", " "),
             "label": lambda name: _LABELS.get(name, name),
         }
 
     def page(self, template: str, status: int = 200, headers: Headers = (), **values: Any) -> Reply:
-        """A page; everything in `values` is escaped. `here` names the entry of the menu that it belongs to."""
+        """Render a page; everything in `values` is escaped. `here` names the entry of the menu that it belongs to."""
         body = self._templates.get_template(template).render({"here": "", **values}).encode("utf-8", "replace")
         kind = ((b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"))
         return Reply(status, (*kind, *_SAFE, *headers), body)
 
     def asset(self, name: str) -> Reply | None:
-        """A style sheet, script or picture; its address changes with it, so that browsers may keep it."""
+        """Return a style sheet, script or picture; its address changes with it, so that browsers may keep it."""
         found = self._assets.get(name)
         if found is None:
             return None
@@ -84,15 +84,6 @@ def see_other(path: str, headers: Headers = ()) -> Reply:
     """Redirect a browser to another page with GET."""
     target = path.encode("ascii", "ignore")
     return Reply(303, ((b"location", target), (b"cache-control", b"no-store"), *headers), b"")
-
-
-def _when(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def only_given(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters that are not empty."""
-    return {name: value for name, value in parameters.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
