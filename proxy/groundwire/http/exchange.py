@@ -38,22 +38,15 @@ def forwarded_address(scope: Scope, trusted: Sequence[Network]) -> str:
     address = client_address(scope)
     values = (value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-forwarded-for")
     for each in reversed([entry for value in values for entry in value.split(",")]):
-        if not _is_in(address, trusted):
-            break
-        parsed = _parsed(each)
-        if parsed is None:
+        proxy, parsed = parse_address(address), parse_address(each)
+        if proxy is None or parsed is None or not any(proxy in network for network in trusted):
             break
         address = str(parsed)
     return address
 
 
-def _is_in(address: str, networks: Sequence[Network]) -> bool:
-    parsed = _parsed(address)
-    return parsed is not None and any(parsed in network for network in networks)
-
-
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
-    """Return an address as X-Forwarded-For has it, with or without a port; None where it is none."""
+def parse_address(address: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address as X-Forwarded-For has it, with or without a port; None where it is none."""
     bare = address.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from types import TracebackType
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from starlette.types import Message, Send
 
 from groundwire.errors import NotAdmin, TooManyRequests, UnknownKey
-from groundwire.http.exchange import Handler
+from groundwire.http.exchange import Handler, parse_address
 from groundwire.http.keys import AdminKeys, Client, Clients, bearer
 from groundwire.storage.limits import LocalLimits, Turn
 from groundwire.upstream.http import KEYS
@@ -105,14 +105,10 @@ def _digest(key: str) -> str:
 
 def _network(address: str) -> str:
     """Return the /64 network of an IPv6 address, all of which one client may use, and any other address itself."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
-        mapped = parsed.ipv4_mapped
-        return str(mapped) if mapped else str(ip_network((parsed, 64), strict=False))
-    return str(parsed)
+        return str(ip_network((parsed, 64), strict=False))
+    return str(parsed or address)
 
 
 _NONE = "An API key of this proxy is required, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
