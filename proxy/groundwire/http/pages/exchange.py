@@ -8,7 +8,7 @@ from typing import Any
 
 from groundwire.domain import Source
 from groundwire.errors import ReviewConflict
-from groundwire.http.pages.rendering import Segment, Span, cut
+from groundwire.http.pages.rendering import Span, cut
 from groundwire.storage.history.exchange import HISTORY, Stored
 from groundwire.storage.history.reviews import Decided, Finding
 
@@ -55,19 +55,6 @@ class Marked:
 
     anchor: str
     claims: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceView:
-    """A source with its evidence; `is_cited` is set if any claim cites it."""
-
-    id: str
-    kind: str
-    name: str
-    url: str | None
-    segments: tuple[Segment[Marked], ...]
-    chars: int
-    is_cited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +136,19 @@ class _Passages:
                 return _anchor(number, *span)
         return None
 
-    def views(self) -> list[SourceView]:
+    def views(self) -> list[dict[str, Any]]:
         """Return the sources with their marked citations, cited sources first."""
-        views = []
+        views: list[dict[str, Any]] = []
         for number, source in enumerate(self._sources):
             spans = [
                 Span(start, end, Marked(_anchor(number, start, end), claims))
                 for (of, start, end), claims in self._cited.items()
                 if of == number
             ]
-            segments, is_cited = cut(source.text, spans), bool(spans)
-            views.append(
-                SourceView(source.id, source.kind, source.name, source.url, segments, len(source.text), is_cited)
-            )
-        return sorted(views, key=lambda view: not view.is_cited)
+            given = {name: getattr(source, name) for name in ("id", "kind", "name", "url")}
+            segments = cut(source.text, spans)
+            views.append(given | {"segments": segments, "chars": len(source.text), "is_cited": bool(spans)})
+        return sorted(views, key=lambda view: not view["is_cited"])
 
     def name(self, id_: str) -> str:
         """Return the name of a source, or its id if it is not stored."""
