@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Literal, TypeVar, get_args
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import BeforeValidator, Field
 
@@ -22,7 +22,6 @@ from groundwire.dialects.reviews import (
     ExportQuery,
     ReviewQuery,
     State,
-    flat,
     read_asked,
 )
 from groundwire.domain import AnswerVerdict
@@ -31,7 +30,7 @@ from groundwire.http.exchange import Handler
 from groundwire.http.guard import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.pages.exchange import Refused, exchange_view
 from groundwire.http.pages.quality import BEFORE, RANGES, default_days, quality_view
-from groundwire.http.pages.rendering import Rendering, see_other
+from groundwire.http.pages.rendering import Rendering, form_fields, see_other
 from groundwire.http.reviews import AuditedHistory, conditions, export_reply, finding_id, parameters, wanted
 from groundwire.judge import VERIFIERS
 from groundwire.scoring.aggregate import FLAGS
@@ -344,14 +343,7 @@ class Pages:
 
 
 def _form(call: Call) -> dict[str, str]:
-    """The fields of a form; line ends as they were typed."""
-    if len(call.body) > _LONGEST_FORM:
-        return {}
-    try:
-        fields = flat(parse_qs(call.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
-    except ValueError:  # more fields than any form of ours has
-        return {}
-    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+    return form_fields(call.body) if len(call.body) <= _LONGEST_FORM else {}
 
 
 def _back(path: str | None) -> str:

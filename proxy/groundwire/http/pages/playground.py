@@ -10,7 +10,6 @@ from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qs
 
 from groundwire.dialects.checks import AnswerCheck, read_answer_check
 from groundwire.dialects.dialect import openai_error
@@ -20,7 +19,7 @@ from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
 from groundwire.http.exchange import Handler, error_reply
 from groundwire.http.guard import Guard
-from groundwire.http.pages.rendering import Rendering, Segment, Span, cut
+from groundwire.http.pages.rendering import Rendering, Segment, Span, cut, form_fields
 from groundwire.offload import offloaded
 from groundwire.wire import Call, Chunks, Headers, Reply, header
 
@@ -114,9 +113,10 @@ class Playground:
 
     async def check(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Check the answer of the form, or ask a model for one, and show the claims with their evidence."""
-        form = await offloaded(_fields, call.body)
-        if form is None:
+        if len(call.body) > MAX_FORM:
             return self._show({}, _TOO_LONG, 413)
+        fields = await offloaded(form_fields, call.body)
+        form = {name: fields.get(name, "") for name in _FIELDS}
         if (header(call.headers, b"sec-fetch-site") or b"same-origin") not in (b"same-origin", b"none"):
             return self._show({}, _OTHER_SITE, 403)
         asks = form["action"] == "ask" and bool(form["model"])
@@ -234,17 +234,6 @@ async def _continued(begun: Reply, checking: asyncio.Future[Reply]) -> Chunks:
         yield shown.partition(_RESULT)[2]
     finally:
         checking.cancel()
-
-
-def _fields(body: bytes) -> dict[str, str] | None:
-    """Return the fields of the form with line ends as typed; None when it is too long."""
-    if len(body) > MAX_FORM:
-        return None
-    try:
-        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
-    except ValueError:
-        found = {}
-    return {name: found.get(name, [""])[-1].replace("\r\n", "\n") for name in _FIELDS}
 
 
 def _sources(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs
 
 from groundwire.http.pages.chart import told
 from groundwire.wire import Headers, Reply
@@ -84,6 +85,15 @@ def see_other(path: str, headers: Headers = ()) -> Reply:
     """Redirect a browser to another page with GET."""
     target = path.encode("ascii", "ignore")
     return Reply(303, ((b"location", target), (b"cache-control", b"no-store"), *headers), b"")
+
+
+def form_fields(body: bytes) -> dict[str, str]:
+    """Return the fields of a form, line ends as they were typed; none if there are more than any form of ours has."""
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return {}
+    return {name: values[-1].replace("\r\n", "\n") for name, values in fields.items()}
 
 
 @dataclass(frozen=True, slots=True)
