@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,11 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.config import Admin
 from groundwire.errors import ConfigError
-from groundwire.http.admin import Sessions, cookie, read_keys
+from groundwire.http.guard import Sessions, cookie
+from groundwire.http.keys import AdminKeys, read_admin_keys
 
 KEY = "a-key-that-is-long"
 DIGEST = f"sha256:{sha256(KEY.encode()).hexdigest()}"
+
+
+def read_keys(given: Mapping[str, str], file: Path | None = None, key: str = "") -> AdminKeys:
+    """Read keys of settings, of a file, and of a variable."""
+    settings = Admin.model_construct(keys=dict(given), keys_file=str(file) if file else None, key_env="KEY")
+    return read_admin_keys(settings, {"KEY": key})
 
 
 def test_keys_come_from_settings_a_file_and_a_variable(tmp_path: Path) -> None:

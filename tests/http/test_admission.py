@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groundwire.errors import Leaving, TooBusy
-from groundwire.http.admission import Admission
+from groundwire.http.endpoints import Admission
 from groundwire.limits import Capacity, Slot
 
 
@@ -25,12 +25,12 @@ def test_places_are_given_in_order() -> None:
     async def work() -> None:
         admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
         tasks = [await in_line(admission) for _ in range(4)]
-        assert admission.is_full
+        assert admission.waiting
         for task in tasks:
             place = await task
             assert admission.active == 1
             place.release()
-        assert (admission.active, admission.is_full) == (0, False)
+        assert (admission.active, admission.waiting) == (0, 0)
         await admission.wait_until_idle()
 
     run(work())
@@ -45,7 +45,7 @@ def test_a_long_line_is_closed_and_a_wait_ends() -> None:
             await admission.acquire(0)
         with pytest.raises(TooBusy):
             await waiting
-        assert not admission.is_full
+        assert not admission.waiting
         first.release()
         await admission.acquire(0)
 

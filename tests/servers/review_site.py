@@ -26,7 +26,7 @@ from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
 from groundwire.http.app import admin_routes
 from groundwire.http.endpoints import Endpoint, EndpointContext
-from groundwire.http.pages.playground import Playground, Services
+from groundwire.http.pages.playground import Playground
 from groundwire.pipeline import verify
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Content, Entry
@@ -133,7 +133,7 @@ def application(history: History, session_s: float = 3600.0, reports: Reports | 
     routes = admin_routes(
         history, reports or Reports(0), Admin(keys=keys, session=session_s), {}, secrets.token_bytes(32)
     )
-    routes += Playground(Services(verify=_unused, complete=_unused, degraded=tuple, has_store=True)).routes()
+    routes += Playground(verify=_unused, complete=_unused, degraded=tuple, has_store=True).routes()
     return Starlette(
         routes=[Route(path, Endpoint(context, path, handle), methods=[method]) for path, method, handle in routes]
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -16,14 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from groundwire.dialects.dialect import error_body, openai_error
-from groundwire.errors import BadRequest, RequestError
+from groundwire.errors import BadRequest, Leaving, RequestError, TooBusy
 from groundwire.gateway.forward import parsed
-from groundwire.http.admission import Admission
 from groundwire.http.exchange import (
     JSON,
     TENANT,
     ClientGone,
     ErrorShape,
+    Handler,
     Network,
     cancel_on_disconnect,
     client_address,
@@ -35,7 +36,7 @@ from groundwire.http.exchange import (
     unexpected_reply,
 )
 from groundwire.http.guard import Guard
-from groundwire.limits import Capacity
+from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
 from groundwire.telemetry import RequestRecord, Telemetry
 from groundwire.telemetry.requests import current_request
 from groundwire.upstream.upstream import has_dot_segment, normalised
@@ -46,8 +47,23 @@ log = structlog.get_logger("groundwire.server")
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
 """Routes of probes, scrapes and browsers' assets: not traced, and logged above debug level only if they fail."""
 
-Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
-"""Return the reply to a call; the mapping contains its path parameters."""
+
+class Admission(ConcurrencyLimiter):
+    """Count active requests, and queue those beyond the limits, up to a number and for a time.
+
+    Excess requests are rejected (503 with Retry-After) instead of being delayed, so that traffic never hangs.
+    """
+
+    async def acquire(self, size: int = 0) -> Slot:
+        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, at shutdown Leaving."""
+        try:
+            return await super().acquire(size)
+        except LimitReached as reached:
+            after = max(1, math.ceil(reached.after))
+            raise TooBusy("The proxy is handling too many requests. Please try again.", after=after) from None
+        except LimiterClosed:
+            message = "The proxy is about to stop. Please try again: another one may answer."
+            raise Leaving(message, after=1) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +174,15 @@ class Endpoint(BaseEndpoint):
                 return await self._refuse(error, send)
             async with cancel_on_disconnect(receive):
                 params = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
-                reply = await self._reply(call, params)
+                try:
+                    reply = await self._handle(call, params)
+                except RequestError as error:
+                    reply = self._error_reply(error)
+                except Exception:
+                    log.exception("request.failed", route=self._route)
+                    reply = unexpected_reply(self._shape)
                 await send_reply(reply, send, self._context.keepalive)
                 return reply
-
-    async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
-        try:
-            return await self._handle(call, params)
-        except RequestError as error:
-            return self._error_reply(error)
-        except Exception:
-            log.exception("request.failed", route=self._route)
-            return unexpected_reply(self._shape)
 
 
 class MountedEndpoint(BaseEndpoint):

@@ -7,7 +7,7 @@ knows neither keep-alive comments nor a limit for bodies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
@@ -38,22 +38,15 @@ def forwarded_address(scope: Scope, trusted: Sequence[Network]) -> str:
     address = client_address(scope)
     values = (value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-forwarded-for")
     for each in reversed([entry for value in values for entry in value.split(",")]):
-        if not _is_in(address, trusted):
-            break
-        parsed = _parsed(each)
-        if parsed is None:
+        proxy, parsed = parse_address(address), parse_address(each)
+        if proxy is None or parsed is None or not any(proxy in network for network in trusted):
             break
         address = str(parsed)
     return address
 
 
-def _is_in(address: str, networks: Sequence[Network]) -> bool:
-    parsed = _parsed(address)
-    return parsed is not None and any(parsed in network for network in networks)
-
-
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
-    """Return an address as X-Forwarded-For has it, with or without a port; None where it is none."""
+def parse_address(address: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address as X-Forwarded-For has it, with or without a port; None where it is none."""
     bare = address.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]
@@ -91,6 +84,9 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
 JSON: Headers = ((b"content-type", b"application/json"),)
 
 
+Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
+"""Return the reply to a call; the mapping contains its path parameters."""
+
 ErrorShape = Callable[[Fault], Mapping[str, Any]]
 """Render the body of an error for the clients of a dialect."""
 
@@ -102,16 +98,13 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         (500, "server_error", None),
     )
     headers = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
-    return _reply(Fault(str(error), type_, error.param, code, status), shape, headers)
+    return Reply(status, JSON + headers, dumps(shape(Fault(str(error), type_, error.param, code, status))))
 
 
 def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
     """Return the reply for an unexpected exception."""
-    return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
-
-
-def _reply(fault: Fault, shape: ErrorShape, headers: Headers = ()) -> Reply:
-    return Reply(fault.status, JSON + headers, dumps(shape(fault)))
+    fault = Fault("The proxy failed to handle the request.", "server_error")
+    return Reply(fault.status, JSON, dumps(shape(fault)))
 
 
 TENANT = "groundwire.tenant"

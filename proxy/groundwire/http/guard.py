@@ -1,25 +1,31 @@
-"""Authenticate a request by its API key and apply the client's rate limit. The key is removed before forwarding."""
+"""Authenticate clients by their API keys, and apply their rate limits; authenticate admins by their keys and sessions.
+
+Wrong keys are throttled.
+"""
 
 from __future__ import annotations
 
+import hmac
 import math
+import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
-from ipaddress import IPv6Address, ip_address, ip_network
+from hashlib import blake2b, sha256
+from ipaddress import IPv6Address, ip_network
 from types import TracebackType
 from typing import TypeVar
 
 from cachetools import TTLCache
 from starlette.types import Message, Send
 
-from groundwire.errors import TooManyRequests, UnknownKey
-from groundwire.http.keys import Client, Clients, bearer
+from groundwire.errors import NotAdmin, TooManyRequests, UnknownKey
+from groundwire.http.exchange import Handler, parse_address
+from groundwire.http.keys import AdminKeys, Client, Clients, bearer
 from groundwire.storage.limits import LocalLimits, Turn
 from groundwire.upstream.upstream import KEYS
-from groundwire.wire import Headers
+from groundwire.wire import Call, Headers, Reply, header
 
 FREE_ATTEMPTS = 5
 FREE_REQUESTS = 20  # of programs, which repeat a wrong key before anybody looks
@@ -28,7 +34,13 @@ _REMEMBERED_S = 900.0
 _ACCEPTED_S = 86_400.0
 _MAX_REMEMBERED = 10_000
 
+SESSION = "groundwire_session"
+VISIT = "groundwire_visit"
+
 T = TypeVar("T")
+
+AdminHandler = Callable[[Call, Mapping[str, str], str], Awaitable[Reply]]
+"""Return the reply to a call of an admin, whose name is the last argument."""
 
 _Failures = TTLCache[str, tuple[int, float]]
 """The number of failed attempts, and the end of the wait before the next one."""
@@ -93,14 +105,10 @@ def _digest(key: str) -> str:
 
 def _network(address: str) -> str:
     """Return the /64 network of an IPv6 address, all of which one client may use, and any other address itself."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
-        mapped = parsed.ipv4_mapped
-        return str(mapped) if mapped else str(ip_network((parsed, 64), strict=False))
-    return str(parsed)
+        return str(ip_network((parsed, 64), strict=False))
+    return str(parsed or address)
 
 
 _NONE = "An API key of this proxy is required, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
@@ -145,7 +153,7 @@ class AuthenticatedRequest:
 
 
 class Guard:
-    """Authenticate requests by their keys and apply the limits of their clients."""
+    """Authenticate requests by their keys and apply the limits of their clients. Keys are not forwarded."""
 
     def __init__(self, clients: Clients, limiter: LocalLimits, tenant_of: Callable[[str], str]) -> None:
         self._clients = clients
@@ -218,3 +226,90 @@ def _span(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f}".removesuffix(".0") + "s"
     return f"{int(seconds // 60)}m{math.ceil(seconds % 60)}s"
+
+
+def require_admin(keys: AdminKeys, handle: AdminHandler, failed: FailedAttempts | None = None) -> Handler:
+    """Require an admin key, sent as `Authorization: Bearer …`.
+
+    Other calls are refused with NotAdmin, and after several wrong keys with TooManyRequests.
+    """
+
+    failed = failed or FailedAttempts(free=FREE_REQUESTS)
+
+    async def handler(call: Call, params: Mapping[str, str]) -> Reply:
+        key = bearer(header(call.headers, b"authorization"))
+        who = failed.authenticate(key, call.address, keys.find_admin) if key else None
+        if who is None:
+            raise NotAdmin("An admin key is required, sent as 'Authorization: Bearer …'.")
+        return await handle(call, params, who)
+
+    return handler
+
+
+class Sessions:
+    """Sessions in signed cookies with a name and an expiry: stateless, so any replica can check them.
+
+    They end at their expiry, and as soon as the key they were opened with is removed or changed.
+    """
+
+    def __init__(self, keys: AdminKeys, secret: bytes, lasts: float) -> None:
+        self._keys = keys
+        self._secret = secret
+        self._failed = FailedAttempts()
+        self.lasts = lasts
+
+    @property
+    def any_keys(self) -> bool:
+        """True if there is any admin key."""
+        return bool(self._keys.digests)
+
+    def open(self, key: str, now: float, address: str = "") -> str | None:
+        """Open a session for the admin whose key this is; `now` is in Unix seconds.
+
+        Raises TooManyRequests after wrong keys.
+        """
+        who = self._failed.authenticate(key, address, self._keys.find_admin)
+        if who is None:
+            return None
+        self._failed.forget(address)
+        content = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
+        return f"{content}:{self._signature(who, content)}"
+
+    def who(self, session: str, now: float) -> str | None:
+        """Return the admin of a session, or None if it is invalid or expired."""
+        content, _, signature = session.rpartition(":")
+        name, ends, *_ = (*content.split(":"), "", "")
+        if name not in self._keys.digests or not ends.isdigit():
+            return None
+        is_ours = hmac.compare_digest(signature.encode(), self._signature(name, content).encode())
+        return name if is_ours and now < int(ends) else None
+
+    def form_token(self, cookie: str) -> str:
+        """Return the token that a form sent with this cookie must contain."""
+        return self._sign(f"form {cookie}")
+
+    def is_form_token(self, cookie: str, token: str) -> bool:
+        """Return whether a form token was issued for this cookie."""
+        return bool(cookie) and hmac.compare_digest(
+            token.encode("utf-8", "surrogatepass"), self._sign(f"form {cookie}").encode()
+        )
+
+    def _signature(self, name: str, content: str) -> str:
+        return self._sign(f"session {content} {self._keys.digests[name].hex()}")
+
+    def _sign(self, content: str) -> str:
+        return hmac.new(self._secret, content.encode("utf-8", "surrogatepass"), sha256).hexdigest()
+
+
+def cookie(headers: Headers, name: str) -> str:
+    """Return the value of a cookie, or "" when it was not sent."""
+    sent = b"; ".join(value for found, value in headers if found == b"cookie").decode("latin-1")
+    pairs = (each.strip().partition("=") for each in sent.split(";"))
+    return next((value for found, _, value in pairs if found == name), "")
+
+
+def set_cookie(name: str, value: str, *, secure: bool, lasts: float | None = None) -> tuple[bytes, bytes]:
+    """Return the header of a cookie that scripts cannot read and other sites cannot send; `lasts` is in seconds."""
+    age = "" if lasts is None else f"; Max-Age={int(lasts)}"
+    header = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}{'; Secure' if secure else ''}"
+    return b"set-cookie", header.encode("latin-1")

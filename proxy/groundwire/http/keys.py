@@ -1,10 +1,10 @@
-"""Keys of admins and clients by name, and the file of client keys, which is reloaded when it changes.
+"""Keys of admins and, separate from them, of clients by name. The file of client keys is reloaded when it changes.
 
 Only SHA-256 digests of keys are stored. A key of 256 random bits cannot be found by trying, so a slow hash would only
 add cost to every request.
 
-A line of the file is `name: sha256:…`, followed by properties of the key, such as `requests_per_minute=600`,
-`concurrent=20`, `created=2026-11-21T09:30:00Z` and `expires=2027-02-19T09:30:00Z`.
+A line of the file of client keys is `name: sha256:…`, followed by properties of the key, such as
+`requests_per_minute=600`, `concurrent=20`, `created=2026-11-21T09:30:00Z` and `expires=2027-02-19T09:30:00Z`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,30 @@ from pathlib import Path
 
 import structlog
 
+from groundwire.config import Admin
 from groundwire.errors import ConfigError, GroundwireError
 from groundwire.storage.limits import Limits
 
-NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
-NO_NAME = "is no name: letters, digits and . _ @ - make one"
+log = structlog.get_logger("groundwire.keys")
+
+_NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
+_NO_NAME = "is no name: letters, digits and . _ @ - make one"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
+_SHORTEST_ADMIN_KEY = 16
+
+_SETTING = "server.keys"
+_PREFIX = "gw-"
+_LOOK_EVERY_S = 1.0
+_COUNTS = ("requests_per_minute", "concurrent")
+_TIMES = ("created", "expires")
+_HEADING = "# Client keys by name: digests and limits. `groundwire keys` writes them; changes count at once.\n"
 
 
-def digest_of(key: str) -> bytes:
-    """Return the digest of a key."""
+def _digest_of(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def read_digest(written: str) -> bytes | None:
+def _read_digest(written: str) -> bytes | None:
     """Parse a digest written as `sha256:` and 64 hexadecimal digits; None for anything else."""
     match = _DIGEST.fullmatch(written)
     return bytes.fromhex(match[1]) if match else None
@@ -51,7 +61,7 @@ def bearer(authorization: bytes | None) -> str | None:
     return key.strip() if scheme.lower() == "bearer" else None
 
 
-def named_lines(file: Path, setting: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+def _named_lines(file: Path, setting: str, problems: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the lines `name: …` of a file of keys; errors are added to `problems`."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -68,14 +78,45 @@ def named_lines(file: Path, setting: str, problems: list[str]) -> Iterator[tuple
             problems.append(f"{setting}: {file}:{number}: a line is written 'name: key'")
 
 
-log = structlog.get_logger("groundwire.keys")
+@dataclass(frozen=True, slots=True)
+class AdminKeys:
+    """The names of the admins, each with the SHA-256 digest of a key; keys themselves are not stored."""
 
-SETTING = "server.keys"
-_PREFIX = "gw-"
-_LOOK_EVERY_S = 1.0
-_COUNTS = ("requests_per_minute", "concurrent")
-_TIMES = ("created", "expires")
-_HEADING = "# Client keys by name: digests and limits. `groundwire keys` writes them; changes count at once.\n"
+    digests: Mapping[str, bytes]
+
+    def find_admin(self, key: str) -> str | None:
+        """Return the admin whose key this is, or None. Every digest is compared, each in constant time."""
+        given = _digest_of(key)
+        found = [name for name, digest in self.digests.items() if hmac.compare_digest(given, digest)]
+        return found[0] if found else None
+
+
+def read_admin_keys(settings: Admin, environ: Mapping[str, str]) -> AdminKeys:
+    """Read the keys that the settings name: in a mapping, in a file with lines `name: key`, and one for `admin`.
+
+    A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
+    """
+    problems: list[str] = []
+    pairs = [("admin.keys", *each) for each in settings.keys.items()]
+    if key := environ.get(settings.key_env):
+        pairs.append((settings.key_env, "admin", key))
+    if settings.keys_file:
+        lines = _named_lines(Path(settings.keys_file), "admin.keys_file", problems)
+        pairs += [("admin.keys_file", *each) for each in lines]
+    digests: dict[str, bytes] = {}
+    for place, name, written in pairs:
+        digest = _read_digest(written) or (_digest_of(written) if len(written) >= _SHORTEST_ADMIN_KEY else None)
+        if not _NAME.fullmatch(name):
+            problems.append(f"{place}: '{name}' {_NO_NAME}")
+        elif digest is None:
+            problems.append(f"{place}: the key of '{name}' must have {_SHORTEST_ADMIN_KEY} characters or more")
+        elif name in digests:
+            problems.append(f"{place}: '{name}' is given twice")
+        else:
+            digests[name] = digest
+    if problems:
+        raise ConfigError(problems)
+    return AdminKeys(digests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +158,7 @@ class Clients:
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_EVERY_S
             await asyncio.to_thread(self._reload)
-        digest = digest_of(key)
+        digest = _digest_of(key)
         found = self._by_digest.get(digest)
         return found if found is not None and hmac.compare_digest(found.digest, digest) else None
 
@@ -140,12 +181,12 @@ def read_clients(file: Path) -> tuple[Client, ...]:
     """Read the clients of a file. Raises ConfigError, with every invalid line."""
     problems: list[str] = []
     clients: dict[str, Client] = {}
-    for name, written in named_lines(file, SETTING, problems):
+    for name, written in _named_lines(file, _SETTING, problems):
         client = _client(name, written)
         if isinstance(client, str):
-            problems.append(f"{SETTING}: {file}: '{name}' {client}")
+            problems.append(f"{_SETTING}: {file}: '{name}' {client}")
         elif name in clients:
-            problems.append(f"{SETTING}: {file}: '{name}' is given twice")
+            problems.append(f"{_SETTING}: {file}: '{name}' is given twice")
         else:
             clients[name] = client
     if problems:
@@ -159,10 +200,10 @@ def _by_digest(clients: tuple[Client, ...]) -> Mapping[bytes, Client]:
 
 def _client(name: str, written: str) -> Client | str:
     """Return the client of a line, or the error in it, without repeating a key that was written there."""
-    if not NAME.fullmatch(name):
-        return NO_NAME
+    if not _NAME.fullmatch(name):
+        return _NO_NAME
     first, *pairs = written.split() or [""]
-    digest = read_digest(first)
+    digest = _read_digest(first)
     if digest is None:
         return "must be followed by sha256: and 64 hexadecimal digits; `groundwire keys create` writes such lines"
     known = dict(pair.partition("=")[::2] for pair in pairs)
@@ -202,12 +243,12 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
 
     Raises GroundwireError when the name is taken or the file is invalid.
     """
-    if not NAME.fullmatch(name):
-        raise GroundwireError(f"'{name}' {NO_NAME}")
+    if not _NAME.fullmatch(name):
+        raise GroundwireError(f"'{name}' {_NO_NAME}")
     now = now.replace(microsecond=0)
     expires = datetime.fromtimestamp(now.timestamp() + lasts, UTC) if lasts is not None else None
     key = _PREFIX + secrets.token_urlsafe(32)
-    client = Client(name, digest_of(key), limits, now, expires)
+    client = Client(name, _digest_of(key), limits, now, expires)
     with _rewrite(file) as lines:
         if lines and any(each.name == name for each in read_clients(file)):
             raise GroundwireError(f"{file}: there is a key '{name}' already; revoke it, or choose another name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +14,6 @@ from groundwire.dialects import checks as s
 from groundwire.dialects import reviews as r
 from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import JSON
 from groundwire.report_schema import GroundingReport, ReportClaim
 from groundwire.wire import Call, Reply
@@ -87,11 +86,11 @@ _GUARD = {401: "A client key is needed, where keys are on.", 429: "A limit of th
 
 def openapi() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    given = {each.gives for each in OPERATIONS if each.gives} | {s.FailureBody}
-    taken = {each.body for each in OPERATIONS if each.body}
+    given = {each.gives.__name__: each.gives for each in OPERATIONS if each.gives} | {"FailureBody": s.FailureBody}
+    taken = {each.body.__name__: each.body for each in OPERATIONS if each.body}
     wanted: list[tuple[str, Mode, TypeAdapter[Any]]] = [
-        *((model.__name__, "serialization", TypeAdapter(model)) for model in _sorted(given)),
-        *((model.__name__, "validation", TypeAdapter(model)) for model in _sorted(taken)),
+        *((name, "serialization", TypeAdapter(given[name])) for name in sorted(given)),
+        *((name, "validation", TypeAdapter(taken[name])) for name in sorted(taken)),
     ]
     refs, defined = TypeAdapter.json_schemas(wanted, ref_template=_SCHEMAS)
     paths: dict[str, dict[str, Any]] = {}
@@ -115,14 +114,14 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def document() -> Handler:
-    """Return the handler of the document, which is built on first use."""
-    made = cache(lambda: dumps(openapi()))
+async def document(_: Call, __: Mapping[str, str]) -> Reply:
+    """Return the document, which is built on first use."""
+    return Reply(200, JSON, _document())
 
-    async def handle(_: Call, __: Mapping[str, str]) -> Reply:
-        return Reply(200, JSON, made())
 
-    return handle
+@cache
+def _document() -> bytes:
+    return dumps(openapi())
 
 
 def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
@@ -137,7 +136,7 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
             **{str(status): {"description": _ERRORS[status], "content": failed} for status in each.errors},
         },
     }
-    if parameters := [*_path_parameters(each.path), *_query_parameters(each)]:
+    if parameters := list(_parameters(each)):
         operation["parameters"] = parameters
     if each.body:
         content = {"application/json": {"schema": refs[each.body.__name__, "validation"]}}
@@ -153,21 +152,13 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
     return operation
 
 
-def _path_parameters(path: str) -> list[dict[str, Any]]:
-    names = (part[1:-1] for part in path.split("/") if part.startswith("{"))
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
-
-
-def _query_parameters(each: Operation) -> list[dict[str, Any]]:
+def _parameters(each: Operation) -> Iterator[dict[str, Any]]:
+    for part in each.path.split("/"):
+        if part.startswith("{"):
+            yield {"name": part[1:-1], "in": "path", "required": True, "schema": {"type": "string"}}
     if each.path == "/v1/grounding/memory" and each.method == "get":
-        return [{"name": "subject", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}}]
+        yield {"name": "subject", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}}
     schema = each.query.model_json_schema() if each.query else {}
     required = schema.get("required", ())
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": value}
-        for name, value in schema.get("properties", {}).items()
-    ]
-
-
-def _sorted(models: Iterable[Model]) -> list[Model]:
-    return sorted(models, key=lambda model: model.__name__)
+    for name, value in schema.get("properties", {}).items():
+        yield {"name": name, "in": "query", "required": name in required, "schema": value}

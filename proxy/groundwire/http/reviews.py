@@ -1,13 +1,17 @@
-"""The HTTP API of stored data, for admins: the review queue, decisions, exports, trends, search, and deletion."""
+"""Stored data for admins: access with an audit log, and the HTTP API over it.
+
+The API has the review queue, decisions, exports, trends, search, and deletion.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel
@@ -16,7 +20,6 @@ import groundwire.http.endpoints  # noqa: F401 - the convertor named text
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import read_object
 from groundwire.dialects.reviews import (
-    AccuracyOut,
     ClaimDecisionIn,
     DayOut,
     DecisionIn,
@@ -32,7 +35,6 @@ from groundwire.dialects.reviews import (
     Metrics,
     MetricsQuery,
     PrecisionOut,
-    RatioOut,
     ReviewDetail,
     ReviewFilter,
     ReviewOut,
@@ -47,20 +49,25 @@ from groundwire.dialects.reviews import (
     read_asked,
 )
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
+from groundwire.features.consistency import Entity, entity_history
 from groundwire.gateway.forward import parsed
-from groundwire.http.admin import AdminHandler, AdminKeys, require_admin
-from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.endpoints import Handler
-from groundwire.http.exchange import JSON
-from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
-from groundwire.storage.history.exchange import Query, Summary
-from groundwire.storage.history.reviews import Decided, Finding, Ratio, Wanted
+from groundwire.http.exchange import JSON, Handler
+from groundwire.http.guard import FREE_REQUESTS, AdminHandler, FailedAttempts, require_admin
+from groundwire.http.keys import AdminKeys
+from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
+from groundwire.storage.history.history import Action, History
+from groundwire.storage.history.reviews import Decided, Decision, Finding, Wanted
 from groundwire.storage.history.tables import LABELS, VERDICTS
 from groundwire.storage.history.trends import Figures, ScoreName
+from groundwire.storage.memory import MemoryFacts, Reports
 from groundwire.wire import Call, Chunks, Headers, Reply
+
+if TYPE_CHECKING:
+    from groundwire.telemetry.metrics import Metrics as LiveMetrics
 
 _DAYS = 30
 _LONGEST_DAYS = 366
+_ANSWERS = 200  # of a subject, the newest, in which names are looked for
 _MEANS: tuple[ScoreName, ...] = ("score", "confidence", "consistency", "risk", "quality")
 _FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # characters that begin a formula in a spreadsheet cell
 
@@ -71,187 +78,240 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def review_routes(history: AuditedHistory, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
-    """Return path, method and handler of each endpoint; paths with parameters come after those that they also match."""
+@dataclass(frozen=True, slots=True)
+class AuditedHistory:
+    """The history with an audit log; `who` is always the admin's name. Every method raises StoreUnavailable.
 
-    failed = FailedAttempts(free=FREE_REQUESTS)
+    `reports` are those in memory of this process, `memory` the stored facts about subjects; `metrics` count decisions.
+    Admins have access to all tenants, or to the one that they name.
+    """
 
-    def admins(handle: AdminHandler) -> Handler:
-        return require_admin(keys, _with_store(handle), failed)
+    history: History
+    reports: Reports
+    metrics: LiveMetrics | None = None
+    memory: MemoryFacts | None = None
 
-    return (
-        ("/v1/reviews", "GET", admins(_queue(history))),
-        ("/v1/reviews", "POST", admins(_decide_on_claim(history))),
-        ("/v1/reviews/export", "GET", admins(_export(history))),
-        ("/v1/reviews/{id}", "GET", admins(_finding(history))),
-        ("/v1/reviews/{id}", "POST", admins(_decide(history))),
-        ("/v1/grounding", "GET", admins(_exchanges(history))),
-        ("/v1/grounding/metrics", "GET", admins(_metrics(history))),
-        ("/v1/grounding/similar", "GET", admins(_similar(history))),
-        ("/v1/subjects/{subject:text}/entities", "GET", admins(_entities(history))),
-        ("/v1/subjects/{subject:text}", "DELETE", admins(_forget(history))),
-    )
+    async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
+        """Return the findings that match, newest first."""
+        await self._note(who, "list", _described(wanted), wanted.subject)
+        return await self.history.reviews.page(wanted, after, limit)
+
+    async def answers(
+        self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50
+    ) -> Page[tuple[Finding, ...]]:
+        """Return the findings that match by answer, newest answer first."""
+        await self._note(who, "list", _described(wanted), wanted.subject)
+        return await self.history.reviews.answers(wanted, after, limit)
+
+    async def finding(self, who: str, id_: int) -> tuple[Finding, tuple[Decided, ...]] | None:
+        """Return a finding with all decisions on it, oldest first, or None if there is no such finding."""
+        found = await self.history.reviews.get(id_)
+        if found is None:
+            return None
+        await self._note(who, "read", found.exchange, found.subject)
+        return found, await self.history.reviews.decisions(id_)
+
+    async def exchange(self, who: str, id_: str) -> tuple[Stored, tuple[Finding, ...]] | None:
+        """Return an exchange with its findings in the order of the answer, or None if there is no such exchange."""
+        found = await self.history.exchanges.get(id_)
+        if found is None:
+            return None
+        await self._note(who, "read", id_, found.summary.subject)
+        return found, await self.history.reviews.of_exchange(id_)
+
+    async def exchanges(self, who: str, query: Query, after: int | None, limit: int) -> Page[Summary]:
+        """Return the exchanges that match a query, newest first."""
+        await self._note(who, "search" if query.text else "list", _described(query), query.subject)
+        return await self.history.exchanges.page(query, after, limit)
+
+    async def similar(
+        self, who: str, question: str, subject: str | None, limit: int, tenant: str | None = None
+    ) -> tuple[Similar, ...]:
+        """Return exchanges with the most similar questions, the most similar first."""
+        await self._note(who, "search", "similar questions", subject)
+        return await self.history.exchanges.similar(question, subject, limit, tenant)
+
+    async def entities(self, who: str, subject: str, tenant: str | None = None) -> tuple[Entity, ...]:
+        """Return the statements about each name in the newest answers about a subject."""
+        await self._note(who, "list", "entities", subject)
+        answers = await self.history.exchanges.earlier(subject, tenant, _ANSWERS)
+        return await asyncio.to_thread(entity_history, answers)
+
+    async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:
+        """Decide on a finding as it was at `version`; None if there is none. Raises ReviewConflict."""
+        found = await self.history.reviews.decide(id_, version, decision, who, note)
+        if found is not None:
+            await self._decided(who, found, decision)
+        return found
+
+    async def decide_on_claim(self, who: str, given: ClaimDecisionIn) -> Finding:
+        """Decide on any claim of an exchange. Raises ReviewConflict, and UnknownReview if there is no such claim."""
+        stored = await self.history.exchanges.get(given.exchange)
+        found = stored and await self.history.reviews.decide_on_claim(
+            stored, given.choice, given.claim, given.version, given.decision, who, given.note
+        )
+        if not found:
+            raise UnknownReview("No stored exchange has this claim.", param="claim")
+        await self._decided(who, found, given.decision)
+        return found
+
+    async def _decided(self, who: str, found: Finding, decision: Decision) -> None:
+        await self._note(who, "decide", f"{found.id} {decision}", found.subject)
+        if self.metrics is not None and found.score is not None and found.flags:
+            self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
+
+    async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
+        """Iterate over the findings that match, newest first; they are read lazily."""
+        await self._note(who, "export", _described(wanted), wanted.subject)
+        return self.history.reviews.export(wanted)
+
+    async def forget(self, who: str, subject: str, tenant: str | None = None) -> int:
+        """Delete all data about a subject, including remembered facts, and return the number of exchanges."""
+        if self.memory is not None:
+            await self.memory.forget(subject, tenant)
+        ids = await self.history.forget(subject, tenant)
+        for id_ in ids:
+            self.reports.drop(id_)
+        await self._note(who, "forget", f"{len(ids)} exchanges")
+        return len(ids)
+
+    async def subjects(self, who: str) -> None:
+        """Record in the audit log that the figures of subjects were read."""
+        await self._note(who, "list", "figures of subjects")
+
+    async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
+        await self.history.audit.note(who, action, what, subject)
 
 
-def _with_store(handle: AdminHandler) -> AdminHandler:
-    """Render store failures and conflicting decisions in OpenAI's shape."""
+class ReviewApi:
+    """The endpoints of the API. Store failures and conflicting decisions are rendered in OpenAI's shape."""
 
-    async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        try:
-            return await handle(call, params, who)
-        except StoreUnavailable as error:
-            raise ReportUnavailable(str(error), operator=error.operator) from error
-        except ReviewConflict as conflict:
-            return Reply(409, JSON, dumps(conflict_body(conflict)))
+    def __init__(self, stored: AuditedHistory, keys: AdminKeys) -> None:
+        self._stored = stored
+        self._keys = keys
+        self._failed = FailedAttempts(free=FREE_REQUESTS)
 
-    return handler
+    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
+        """Return path, method and handler; paths with parameters come after those that they also match."""
+        return (
+            ("/v1/reviews", "GET", self._for_admins(self._queue)),
+            ("/v1/reviews", "POST", self._for_admins(self._decide_on_claim)),
+            ("/v1/reviews/export", "GET", self._for_admins(self._export)),
+            ("/v1/reviews/{id}", "GET", self._for_admins(self._finding)),
+            ("/v1/reviews/{id}", "POST", self._for_admins(self._decide)),
+            ("/v1/grounding", "GET", self._for_admins(self._exchanges)),
+            ("/v1/grounding/metrics", "GET", self._for_admins(self._metrics)),
+            ("/v1/grounding/similar", "GET", self._for_admins(self._similar)),
+            ("/v1/subjects/{subject:text}/entities", "GET", self._for_admins(self._entities)),
+            ("/v1/subjects/{subject:text}", "DELETE", self._for_admins(self._forget)),
+        )
 
+    def _for_admins(self, handle: AdminHandler) -> Handler:
+        async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
+            try:
+                return await handle(call, params, who)
+            except StoreUnavailable as error:
+                raise ReportUnavailable(str(error), operator=error.operator) from error
+            except ReviewConflict as conflict:
+                return _conflict(conflict)
 
-def conflict_body(conflict: ReviewConflict) -> dict[str, Any]:
-    """Return the body of a conflict: an error, the other decision, and its version."""
-    error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
-    decided = Decided("rejected", conflict.who, conflict.at, conflict.note)
-    decision = decision_out(decided).model_dump(mode="json") | {"decision": conflict.decision}
-    return {"error": error, "decision": decision, "version": conflict.version}
+        return require_admin(self._keys, handler, self._failed)
 
-
-def _queue(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _queue(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ReviewQuery, parameters(call))
-        page = await history.queue(who, wanted(query), query.after, query.limit)
-        return _json(ReviewPage(reviews=[review_out(each) for each in page.items], after=page.after))
+        page = await self._stored.queue(who, wanted(query), query.after, query.limit)
+        return _json(ReviewPage(reviews=[_review_out(each) for each in page.items], after=page.after))
 
-    return handle
-
-
-def _finding(history: AuditedHistory) -> AdminHandler:
-    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await history.finding(who, finding_id(params["id"]))
+    async def _finding(self, _: Call, params: Mapping[str, str], who: str) -> Reply:
+        found = await self._stored.finding(who, finding_id(params["id"]))
         if found is None:
             raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
         finding, decisions = found
-        made = [decision_out(each) for each in decisions]
-        return _json(ReviewDetail(**review_out(finding).model_dump(), decisions=made))
+        made = [_decision_out(each) for each in decisions]
+        return _json(ReviewDetail(**_review_out(finding).model_dump(), decisions=made))
 
-    return handle
-
-
-def _decide(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+    async def _decide(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
         given = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
-        found = await history.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
+        found = await self._stored.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
         if found is None:
             raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
-        return _json(review_out(found))
+        return _json(_review_out(found))
 
-    return handle
-
-
-def _decide_on_claim(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _decide_on_claim(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         given = read_asked(ClaimDecisionIn, await parsed(call.body, lambda: read_object(call.body)))
-        return _json(review_out(await history.decide_on_claim(who, given)))
+        return _json(_review_out(await self._stored.decide_on_claim(who, given)))
 
-    return handle
-
-
-def _export(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _export(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExportQuery, parameters(call))
-        return export_reply(await history.export(who, wanted(query)), query.format)
+        return export_reply(await self._stored.export(who, wanted(query)), query.format)
 
-    return handle
-
-
-def _exchanges(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _exchanges(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExchangeQuery, parameters(call))
-        page = await history.exchanges(who, conditions(query), query.after, query.limit)
+        page = await self._stored.exchanges(who, conditions(query), query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
 
-    return handle
-
-
-def _similar(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _similar(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(SimilarQuery, parameters(call))
-        found = await history.similar(who, query.q, query.subject, query.limit, query.tenant)
+        found = await self._stored.similar(who, query.q, query.subject, query.limit, query.tenant)
         items = [
             SimilarOut(**_exchange_out(each.exchange).model_dump(), similarity=round(each.similarity, 4))
             for each in found
         ]
         return _json(SimilarPage(exchanges=items))
 
-    return handle
-
-
-def _entities(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await history.entities(who, params["subject"], read_asked(SubjectQuery, parameters(call)).tenant)
-        items = [
-            EntityOut(
-                name=entity.name,
-                mentions=[
-                    MentionOut(exchange=each.exchange, at=_time(each.at), statement=each.statement)
-                    for each in entity.mentions
-                ],
-            )
-            for entity in found
-        ]
+    async def _entities(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
+        tenant = read_asked(SubjectQuery, parameters(call)).tenant
+        items = []
+        for entity in await self._stored.entities(who, params["subject"], tenant):
+            mentions = [
+                MentionOut(exchange=each.exchange, at=_time(each.at), statement=each.statement)
+                for each in entity.mentions
+            ]
+            items.append(EntityOut(name=entity.name, mentions=mentions))
         return _json(EntityHistory(subject=params["subject"], entities=items))
 
-    return handle
-
-
-def _metrics(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+    async def _metrics(self, call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(MetricsQuery, parameters(call))
         if query.by == "subject":
-            await history.subjects(who)
+            await self._stored.subjects(who)
         last = query.to or datetime.now(UTC).date()
         first = query.from_ or last - timedelta(days=_DAYS - 1)
         if not timedelta(0) <= last - first < timedelta(days=_LONGEST_DAYS):
             raise BadRequest(f"'from' must be a day before 'to', at most {_LONGEST_DAYS} days in all", param="from")
         end = last + timedelta(days=1)
-        totals = await history.totals(query.by, first, end)
-        days = await history.daily(query.by, first, end)
-        since = day_start(first)
-        precision = await history.precision(since)
-        agreement = await history.agreement(since)
-        metrics = Metrics(
-            from_=first,
-            to=last,
-            by=query.by,
-            totals=[TotalOut(key=key, **_figures(figures)) for key, figures in totals],
-            days=[DayOut(day=each.day, key=each.key, **_figures(each.figures)) for each in days],
-            precision=[
-                PrecisionOut(
-                    flag=each.flag,
-                    verifier=each.verifier,
-                    confirmed=each.confirmed,
-                    rejected=each.rejected,
-                    precision=each.ratio.value,
-                    interval=each.ratio.interval,
-                )
+        since = datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
+        trends, reviews = self._stored.history.trends, self._stored.history.reviews
+        totals = await trends.totals(query.by, first, end)
+        days = await trends.daily(query.by, first, end)
+        precision = await reviews.precision(since)
+        metrics = {
+            "from_": first,
+            "to": last,
+            "by": query.by,
+            "totals": [TotalOut(key=key, **_figures(figures)) for key, figures in totals],
+            "days": [DayOut(day=each.day, key=each.key, **_figures(each.figures)) for each in days],
+            "precision": [
+                PrecisionOut(**asdict(each), precision=each.ratio.value, interval=each.ratio.interval)
                 for each in precision
             ],
-            verifiers=[
-                AccuracyOut(**asdict(each), precision=_ratio_out(each.precision), recall=_ratio_out(each.recall))
-                for each in await history.accuracy(since)
-            ],
-            agreement=_ratio_out(agreement),
-        )
-        return Reply(200, JSON, dumps(metrics.model_dump(mode="json", by_alias=True)))
+            "agreement": await reviews.agreement(since),
+            "verifiers": await reviews.accuracy(since),
+        }
+        found = Metrics.model_validate(metrics, from_attributes=True)
+        return Reply(200, JSON, dumps(found.model_dump(mode="json", by_alias=True)))
 
-    return handle
-
-
-def _forget(history: AuditedHistory) -> AdminHandler:
-    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+    async def _forget(self, call: Call, params: Mapping[str, str], who: str) -> Reply:
         subject, tenant = params["subject"], read_asked(SubjectQuery, parameters(call)).tenant
-        return _json(Forgotten(subject=subject, deleted=await history.forget(who, subject, tenant)))
+        return _json(Forgotten(subject=subject, deleted=await self._stored.forget(who, subject, tenant)))
 
-    return handle
+
+def _described(conditions: Wanted | Query) -> str:
+    """Describe conditions for the audit log, without the searched text, which is content."""
+    return " ".join(
+        f"{name}={'…' if name == 'text' else value}"
+        for name, value in asdict(conditions).items()
+        if value not in (None, False) and name != "subject"
+    )
 
 
 def parameters(call: Call) -> dict[str, str]:
@@ -281,31 +341,25 @@ def conditions(query: ExchangeQuery) -> Query:
 
 def wanted(query: ReviewFilter) -> Wanted:
     """Return the filter of the store for a query."""
-    return Wanted(
-        query.state,
-        query.flag,
-        query.verifier,
-        query.model,
-        query.subject,
-        query.exchange,
-        _seconds(query.since),
-        _seconds(query.until),
-        query.tenant,
-    )
+    given = {name: getattr(query, name) for name in ReviewFilter.model_fields}
+    return Wanted(**given | {"since": _seconds(query.since), "until": _seconds(query.until)})
 
 
-def review_out(finding: Finding) -> ReviewOut:
-    """Convert a finding to its wire format."""
-    plain = {name: getattr(finding, name) for name in ReviewOut.model_fields if name not in ("decision", "citations")}
-    citations = [asdict(each) for each in finding.citations]
-    decision = decision_out(finding.decided) if finding.decided else None
-    given = plain | {"at": _time(finding.at), "citations": citations, "decision": decision}
-    return ReviewOut.model_validate(given | {"flags": list(finding.flags)})
+def _review_out(finding: Finding) -> ReviewOut:
+    given = {name: getattr(finding, name) for name in ReviewOut.model_fields if name != "decision"}
+    decision = _decision_out(finding.decided) if finding.decided else None
+    return ReviewOut.model_validate(given | {"at": _time(finding.at), "decision": decision}, from_attributes=True)
 
 
-def decision_out(decided: Decided) -> DecisionOut:
-    """Convert a decision to its wire format."""
-    return DecisionOut(decision=decided.decision, who=decided.who, at=_time(decided.at), note=decided.note)
+def _decision_out(made: Decided | ReviewConflict) -> DecisionOut:
+    return DecisionOut.model_validate(made, from_attributes=True).model_copy(update={"at": _time(made.at)})
+
+
+def _conflict(conflict: ReviewConflict) -> Reply:
+    """Return a conflict: an error, the other decision, and its version."""
+    error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
+    decision = _decision_out(conflict).model_dump(mode="json")
+    return Reply(409, JSON, dumps({"error": error, "decision": decision, "version": conflict.version}))
 
 
 def export_reply(findings: AsyncIterator[Finding], format_: Literal["csv", "jsonl"]) -> Reply:
@@ -332,14 +386,14 @@ async def _read(findings: AsyncIterator[Finding]) -> AsyncGenerator[Finding, Non
 
 async def _jsonl(findings: AsyncIterator[Finding]) -> Chunks:
     async for finding in _read(findings):
-        yield dumps(review_out(finding).model_dump(mode="json")) + b"\n"
+        yield dumps(_review_out(finding).model_dump(mode="json")) + b"\n"
 
 
 async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
-    yield _line(_COLUMNS)
+    yield _csv_line(_COLUMNS)
     async for finding in _read(findings):
         decided = finding.decided
-        yield _line(
+        yield _csv_line(
             (
                 finding.id, finding.exchange, _time(finding.at).isoformat(), finding.model, finding.tenant,
                 finding.subject, finding.session, " ".join(finding.flags), finding.label, finding.verifier,
@@ -352,20 +406,17 @@ async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
         )  # fmt: skip
 
 
-def _line(cells: tuple[Any, ...]) -> bytes:
-    """One line of CSV (RFC 4180). No cell of it makes a spreadsheet compute."""
+def _csv_line(cells: tuple[Any, ...]) -> bytes:
+    """Return a line of CSV (RFC 4180), none of whose cells is a formula for a spreadsheet."""
     out = io.StringIO()
-    csv.writer(out).writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
+    csv.writer(out).writerow(
+        [f"'{cell}" if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) else cell for cell in cells]
+    )
     return out.getvalue().encode("utf-8", "replace")
 
 
-def _inert(cell: str) -> str:
-    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA) else cell
-
-
 def _exchange_out(found: Summary) -> ExchangeOut:
-    plain = {name: getattr(found, name) for name in ExchangeOut.model_fields}
-    return ExchangeOut.model_validate(plain | {"at": _time(found.at), "flags": list(found.flags)})
+    return ExchangeOut.model_validate(found, from_attributes=True).model_copy(update={"at": _time(found.at)})
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
@@ -388,12 +439,6 @@ def _figures(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _ratio_out(ratio: Ratio | None) -> RatioOut | None:
-    if ratio is None:
-        return None
-    return RatioOut(count=ratio.count, of=ratio.of, value=ratio.value, interval=ratio.interval)
-
-
 def _json(model: BaseModel) -> Reply:
     return Reply(200, JSON, dumps(model.model_dump(mode="json")))
 
@@ -404,8 +449,3 @@ def _time(at: float) -> datetime:
 
 def _seconds(at: datetime | None) -> float | None:
     return at.timestamp() if at else None
-
-
-def day_start(day: date) -> float:
-    """Return the start of a day in UTC, in Unix seconds."""
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -1,6 +1,6 @@
-"""Run the HTTP application with uvicorn, until a signal stops it.
+"""Run the HTTP application with uvicorn: start it, reload its settings, and stop it on a signal.
 
-Readiness fails first, then streams complete, then the server stops.
+On shutdown readiness fails first, then streams complete, then the server stops.
 """
 
 from __future__ import annotations
@@ -17,47 +17,237 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import structlog
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groundwire.backends.loading import LoadingModel
 from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
-from groundwire.container import build_container
-from groundwire.errors import GroundwireError, system_message
+from groundwire.container import Container, build_container
+from groundwire.errors import ConfigError, GroundwireError, system_message
 from groundwire.extras import require_extras
-from groundwire.http.admission import ProcessState, new_process_state
-from groundwire.http.app import build_app
+from groundwire.http.app import ProcessState, build_app, traffic_limits
 from groundwire.http.connection import Connection
-from groundwire.http.serving import Reload, Serving, watch_file
+from groundwire.pipeline import policy_digest
 from groundwire.telemetry import configure_logs
 
 log = structlog.get_logger("groundwire.server")
 
 _LOAD_S = 30.0  # maximum time that an agent waits for the model
 _FLUSH_S = 1.0  # minimum time for finished answers to reach slow readers
+_SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
+_FILES = 2**16  # if the system sets no limit
+_COLLECT_AFTER = (5_000, 5, 5)  # Python's 700, 10, 10 spends a twentieth of the time; 20, 20: once in 24,000 answers
+_POLL_INTERVAL_S = 1.0
+_SERVER_KEYS_AT_START = ("host", "port", "max_head", "read_timeout", "write_timeout", "keep_alive", "watch")
+_SECTIONS_AT_START = ("store", "jobs", "webhook", "telemetry")  # of `ProcessResources`
+
+
+class RunningApp:
+    """An application and its container, from their start until the last request has been answered."""
+
+    def __init__(self, app: Starlette, container: Container) -> None:
+        self.container = container
+        self._app = app
+        self._requests = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._is_over = asyncio.Event()
+        self._lifespan: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        self._requests += 1
+        self._is_idle.clear()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._is_idle.set()
+
+    async def start(self) -> None:
+        """Start the components. Raises their errors."""
+        started = asyncio.get_running_loop().create_future()
+        self._lifespan = asyncio.create_task(self._live(started))
+        await started
+
+    async def _live(self, started: asyncio.Future[None]) -> None:
+        """Enter and leave the application's lifespan in one task, as its task groups require."""
+        try:
+            async with self._app.router.lifespan_context(self._app):
+                started.set_result(None)
+                await self._is_over.wait()
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    async def drain(self) -> None:
+        """Close the components once the last request has been answered."""
+        self.container.stop_reporting()
+        await self._is_idle.wait()
+        try:
+            await self.stop()
+        except Exception:
+            log.exception("app.close_failed")
+
+    async def stop(self) -> None:
+        """Close the components, even with active requests."""
+        self._is_over.set()
+        if self._lifespan is not None:
+            await self._lifespan
+
+
+class Serving:
+    """An ASGI application that delegates to the current one; a reload of the settings replaces that.
+
+    A reload builds a new container and swaps it in, or changes nothing. Active requests are answered with their
+    original settings, and the previous container is closed after the last one. Only `ProcessState` and
+    `ProcessResources` are the same before and after; caches and counters of limits start anew. `load` reads the
+    settings; they are reloaded on SIGHUP and whenever the content of `file` changes.
+    """
+
+    def __init__(
+        self,
+        app: Starlette,
+        container: Container,
+        state: ProcessState,
+        load: Callable[[], Settings],
+        file: Path | None = None,
+    ) -> None:
+        self.state = state
+        self._current = RunningApp(app, container)
+        self._draining: dict[RunningApp, asyncio.Task[None]] = {}
+        self._load = load
+        self._file = file
+        self._content = _content(file) if file else None
+        self._lock = asyncio.Lock()
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    @property
+    def settings(self) -> Settings:
+        """The current settings."""
+        return self._current.container.settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request with the current application, to its end even after a swap."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._current(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self._current.start()
+        except Exception:  # noqa: BLE001 - uvicorn logs any error and stops
+            await send({"type": "lifespan.startup.failed", "message": traceback.format_exc()})
+            return
+        watching = asyncio.create_task(self._watch(self._file)) if self._file else None
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if watching is not None:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+        for running in (*self._draining, self._current):
+            await running.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _watch(self, file: Path) -> None:
+        """Reload whenever the content of the file changes.
+
+        It is read every second, because change notification is unreliable on container mounts and network file systems.
+        """
+        while True:
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            content = await asyncio.to_thread(_content, file)
+            if content is not None and content != self._content:
+                self._content = content
+                await self.reload()
+
+    def begin_reload(self) -> None:
+        """Reload in the background, as on SIGHUP."""
+        task = asyncio.get_running_loop().create_task(self.reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def reload(self) -> None:
+        """Reload the settings, one reload at a time. Errors are logged and shown by /readyz, and nothing changes."""
+        async with self._lock:
+            try:
+                await self._reload()
+            except ConfigError as error:
+                self.state.config = "invalid"
+                log.error("config.invalid", problems=error.problems)
+            except Exception:
+                self.state.config = "failed"
+                log.exception("config.failed")
+            else:
+                self.state.config = None
+                self.state.admission.limits = traffic_limits(self.settings.server)
+
+    async def _reload(self) -> None:
+        """Swap in an application with the new settings, once its components have started. Raises any error in them."""
+        previous = self._current
+        before = previous.container.settings
+        settings, late = _without_late_changes(await asyncio.to_thread(self._load), before)
+        if late:
+            log.warning("config.needs_restart", keys=late)
+        resources = previous.container.resources
+        container = await asyncio.to_thread(build_container, settings, resources=resources)
+        try:
+            running = RunningApp(build_app(settings, container, state=self.state), container)
+            await running.start()
+        except BaseException:
+            await container.close()
+            raise
+        self._current = running
+        self._draining[previous] = asyncio.create_task(previous.drain())
+        self._draining[previous].add_done_callback(lambda _: self._draining.pop(previous))
+        changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
+        log.info("config.loaded", changed=changed, config=policy_digest(settings.policy))
+
+
+def _without_late_changes(loaded: Settings, current: Settings) -> tuple[Settings, list[str]]:
+    """Return the loaded settings without changes that need a restart, and the keys of these changes."""
+    server = {key: getattr(current.server, key) for key in _SERVER_KEYS_AT_START}
+    late = [f"server.{key}" for key, value in server.items() if getattr(loaded.server, key) != value]
+    sections: dict[str, Any] = {name: getattr(current, name) for name in _SECTIONS_AT_START}
+    late += [name for name, section in sections.items() if getattr(loaded, name) != section]
+    sections["server"] = loaded.server.model_copy(update=server)
+    return loaded.model_copy(update=sections), late
+
+
+def _content(file: Path) -> bytes | None:
+    """Return the content of the file; None if it does not exist, as between two steps of an editor."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with a graceful shutdown on the first SIGTERM or SIGINT, and an immediate one on the
-    second.
+    """uvicorn's server with a graceful shutdown on the first SIGTERM or SIGINT, and an immediate one on the second.
 
-    By `settings` it accepts requests for `drain_delay`, and answers may continue for `drain`. `on_hangup` is called on
-    SIGHUP.
+    For `drain_delay` it accepts further requests, and answers may continue for `drain`. SIGHUP reloads the settings.
     """
 
-    def __init__(self, config: uvicorn.Config, state: ProcessState, settings: ServerSettings) -> None:
+    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
         super().__init__(config)
-        self.settings = settings
-        self.on_hangup: Callable[[], None] | None = None
-        self._state = state
+        self._serving = serving
+        self._state = serving.state
         self._has_terminal = os.isatty(0)
         self._stopping: asyncio.Task[None] | None = None
 
@@ -70,19 +260,18 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._on_stop_signal, each)
-        if self.on_hangup is not None:
-            loop.add_signal_handler(signal.SIGHUP, self._on_sighup, self.on_hangup)
+        loop.add_signal_handler(signal.SIGHUP, self._on_sighup)
         try:
             yield
         finally:
             for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(each)
 
-    def _on_sighup(self, on_hangup: Callable[[], None]) -> None:
+    def _on_sighup(self) -> None:
         """Handle SIGHUP, unless the terminal was closed: then exit."""
         if self._has_terminal and not os.isatty(0):
             os._exit(128 + signal.SIGHUP)
-        on_hangup()
+        self._serving.begin_reload()
 
     def _on_stop_signal(self, number: signal.Signals) -> None:
         if self._stopping is not None:
@@ -92,7 +281,7 @@ class Server(uvicorn.Server):
 
     async def stop(self) -> None:
         """Reject new requests, wait for the active ones, and shut the server down."""
-        admission, settings = self._state.admission, self.settings
+        admission, settings = self._state.admission, self._serving.settings.server
         self._state.is_draining = True
         log.info("server.draining", requests=admission.active, delay_s=settings.drain_delay, limit_s=settings.drain)
         await asyncio.sleep(settings.drain_delay)
@@ -111,35 +300,22 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-_SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
-_FILES = 2**16  # if the system sets no limit
-_COLLECT_AFTER = (5_000, 5, 5)  # Python's 700, 10, 10 spends a twentieth of the time; 20, 20: once in 24,000 answers
-
-
 def _is_not_about_unfinished_response(record: logging.LogRecord) -> bool:
     """Filter uvicorn's warnings about responses left unfinished because their upstream broke off; ours say why."""
     return "without completing response" not in record.getMessage()
 
 
-def server(settings: Settings, load: Callable[[], Settings] | None = None, file: Path | None = None) -> Server:
-    """Build the server for `settings` without starting it. Raises ConfigError when the components cannot be built.
-
-    `load` reloads the settings; `file` contains them.
-    """
+def _server(settings: Settings, load: Callable[[], Settings], file: Path | None) -> Server:
+    """Build the server without starting it. Raises ConfigError when the components cannot be built."""
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_is_not_about_unfinished_response)
     sys.setswitchinterval(_SWITCH_S)
-    state, container = new_process_state(settings.server), build_container(settings)
+    state, container = ProcessState.initial(settings.server), build_container(settings)
     if container.telemetry.events is not None:
         configure_logs(settings.telemetry, container.telemetry)
-    serving = Serving(build_app(settings, container, state=state), container)
-    running = Server(uvicorn_config(serving, settings.server), state, settings.server)
-    if load is not None:
-        reload = Reload(serving, state, load, on_change=lambda changed: setattr(running, "settings", changed.server))
-        running.on_hangup = reload.begin
-        serving.background = watch_file(file, reload.now) if file and settings.server.watch else None
-    return running
+    app = build_app(settings, container, state=state)
+    serving = Serving(app, container, state, load, file if settings.server.watch else None)
+    return Server(uvicorn_config(serving, settings.server), serving)
 
 
 def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
@@ -167,7 +343,7 @@ def run(load: Callable[[], Settings], file: Path | None = None) -> None:
     """
     return_freed_memory()
     settings = load()
-    running = server(settings, load, file)
+    running = _server(settings, load, file)
     listening = listen(settings.server.host, settings.server.port)
     _detect_lost_clients(listening)
     _raise_file_limit()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.http.pages.chart import Series, line_chart, sparkline
-from groundwire.http.pages.highlight import Span, cut
+from groundwire.http.pages.rendering import Span, cut
 
 TEXTS = st.text(max_size=40)
 SPANS = st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=8)

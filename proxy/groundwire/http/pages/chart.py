@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from groundwire.telemetry.reliability import Bin
 
-_WIDTH, _HEIGHT = 640, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 12, 26
-_SIDE = 280
-_TICKS = 5
-_STEPS = (4, 8, 20, 40)
+_STEPS = 4  # of an axis
+_TOPS = (4, 8, 20, 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,8 @@ class Line:
     """A series as strokes, broken where there are no values, with its values as dots."""
 
     name: str
-    strokes: tuple[str, ...]
-    dots: tuple[Dot, ...]
+    strokes: Sequence[str]
+    dots: Sequence[Dot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +50,20 @@ class Tick:
 class Chart:
     """A line chart; coordinates count from the upper left of a picture of this size. `moments` are days or hours."""
 
+    width: ClassVar = 640
+    height: ClassVar = 220
+    left: ClassVar = 56
+    right: ClassVar = width - 10
+    top: ClassVar = 12
+    bottom: ClassVar = height - 26
+
     title: str
-    width: int
-    height: int
-    left: int
-    right: int
-    bottom: int
-    lines: tuple[Line, ...]
-    across: tuple[Tick, ...]
-    up: tuple[Tick, ...]
-    moments: tuple[str, ...]
-    series: tuple[Series, ...]
+    moments: Sequence[str]
+    series: Sequence[Series]
     unit: str
+    lines: Sequence[Line]
+    across: Sequence[Tick]
+    up: Sequence[Tick]
 
     @property
     def is_empty(self) -> bool:
@@ -75,34 +75,38 @@ class Chart:
 class Diagram:
     """A reliability diagram: stated probability across, the share that came true up, both from 0 to 100 %."""
 
-    size: int
-    left: int
-    right: int
-    top: int
-    bottom: int
-    dots: tuple[Dot, ...]
-    across: tuple[Tick, ...]
-    up: tuple[Tick, ...]
-    bins: tuple[Bin, ...]
+    size: ClassVar = 280
+    left: ClassVar = Chart.left
+    right: ClassVar = size - 20
+    top: ClassVar = Chart.top
+    bottom: ClassVar = size - 26
+
+    bins: Sequence[Bin]
+    dots: Sequence[Dot]
+    across: Sequence[Tick]
+    up: Sequence[Tick]
 
 
 def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
     """Return a diagram with one dot for each tenth of probability."""
-    left, right, top, bottom = _LEFT, _SIDE - 2 * _RIGHT, _TOP, _SIDE - _BOTTOM
 
     def x(share: float) -> float:
-        return round(left + (right - left) * share, 1)
+        return round(Diagram.left + (Diagram.right - Diagram.left) * share, 1)
 
     def y(share: float) -> float:
-        return round(bottom - (bottom - top) * share, 1)
+        return round(Diagram.bottom - (Diagram.bottom - Diagram.top) * share, 1)
 
-    def dot(each: Bin) -> Dot:
-        label = f"{each.n} claims: stated {told(each.stated, '%')}, true {told(each.true, '%')}"
-        return Dot(x(each.stated), y(each.true), label)
-
-    shares = [step / (_TICKS - 1) for step in range(_TICKS)]
+    dots = [
+        Dot(
+            x(each.stated),
+            y(each.true),
+            f"{each.n} claims: stated {told(each.stated, '%')}, true {told(each.true, '%')}",
+        )
+        for each in bins
+    ]
+    shares = [step / _STEPS for step in range(_STEPS + 1)]
     across, up = ([Tick(at(share), told(share, "%")) for share in shares] for at in (x, y))
-    return Diagram(_SIDE, left, right, top, bottom, tuple(map(dot, bins)), tuple(across), tuple(up), tuple(bins))
+    return Diagram(bins, dots, across, up)
 
 
 def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], unit: str) -> Chart:
@@ -112,13 +116,13 @@ def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], uni
     """
     values = [value for each in series for value in each.values if value is not None]
     top = 1.0 if unit == "%" else _round_up(max(values, default=0.0))
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
 
     def x(at: int) -> float:
-        return round(_LEFT + (right - _LEFT) * (at / (len(moments) - 1) if len(moments) > 1 else 0.5), 1)
+        share = at / (len(moments) - 1) if len(moments) > 1 else 0.5
+        return round(Chart.left + (Chart.right - Chart.left) * share, 1)
 
     def y(value: float) -> float:
-        return round(bottom - (bottom - _TOP) * min(value, top) / top, 1)
+        return round(Chart.bottom - (Chart.bottom - Chart.top) * min(value, top) / top, 1)
 
     def line(each: Series) -> Line:
         known = [None if value is None else (x(at), y(value)) for at, value in enumerate(each.values)]
@@ -127,19 +131,16 @@ def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], uni
             for at, value in enumerate(each.values)
             if value is not None
         ]
-        return Line(each.name, strokes(known), tuple(dots))
+        return Line(each.name, _strokes(known), dots)
 
     every = max(1, -(-len(moments) // 6))
     across = [Tick(x(at), moments[at]) for at in range(0, len(moments), every)]
-    up = [Tick(y(top * step / (_TICKS - 1)), told(top * step / (_TICKS - 1), unit)) for step in range(_TICKS)]
-    return Chart(
-        title, _WIDTH, _HEIGHT, _LEFT, right, bottom,
-        tuple(map(line, series)), tuple(across), tuple(up), tuple(moments), tuple(series), unit,
-    )  # fmt: skip
+    up = [Tick(y(top * step / _STEPS), told(top * step / _STEPS, unit)) for step in range(_STEPS + 1)]
+    return Chart(title, moments, series, unit, [line(each) for each in series], across, up)
 
 
 def sparkline(values: Sequence[float], width: int = 96, height: int = 22) -> str:
-    """The points of a small line without axes, from 0 to its highest value."""
+    """Return the points of a small line without axes, from 0 to its highest value."""
     top = max(values, default=0.0) or 1.0
     steps = max(1, len(values) - 1)
     return " ".join(
@@ -148,19 +149,19 @@ def sparkline(values: Sequence[float], width: int = 96, height: int = 22) -> str
     )
 
 
-def strokes(points: Sequence[tuple[float, float] | None]) -> tuple[str, ...]:
-    """The points of each unbroken stretch of two or more, as an SVG polyline takes them."""
+def _strokes(points: Sequence[tuple[float, float] | None]) -> list[str]:
+    """Return the points of each unbroken stretch of two or more, as an SVG polyline takes them."""
     stretches: list[list[str]] = [[]]
     for point in points:
         if point is None:
             stretches.append([])
         else:
             stretches[-1].append(f"{point[0]},{point[1]}")
-    return tuple(" ".join(each) for each in stretches if len(each) > 1)
+    return [" ".join(each) for each in stretches if len(each) > 1]
 
 
 def told(value: float | None, unit: str) -> str:
-    """A value for a person, – for none."""
+    """Format a value for a person, – for none."""
     if value is None:
         return "–"
     if unit == "%":
@@ -171,8 +172,8 @@ def told(value: float | None, unit: str) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The next of 4, 8, 20, 40, 80, 200, …: a quarter of it is a whole number."""
+    """Return the next of 4, 8, 20, 40, 80, 200, …: a quarter of it is a whole number."""
     power = 1.0
-    while value > _STEPS[-1] * power:
+    while value > _TOPS[-1] * power:
         power *= 10
-    return next(step * power for step in _STEPS if step * power >= value)
+    return next(step * power for step in _TOPS if step * power >= value)

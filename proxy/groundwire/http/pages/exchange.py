@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from groundwire.domain import Source
 from groundwire.errors import ReviewConflict
-from groundwire.http.pages.highlight import Segment, Span, cut
-from groundwire.storage.history.exchange import HISTORY, PromptMessage, Stored, Summary
+from groundwire.http.pages.rendering import Span, cut
+from groundwire.storage.history.exchange import HISTORY, Stored
 from groundwire.storage.history.reviews import Decided, Finding
 
 
@@ -40,7 +40,7 @@ class ClaimView:
     reason: str
     score: float | None
     confidence: float | None
-    evidence: tuple[Evidence, ...]
+    evidence: Sequence[Evidence]
     finding: Finding | None = None
 
     @property
@@ -54,28 +54,7 @@ class Marked:
     """A stretch of evidence in a source: its anchor, and the claims that cite it."""
 
     anchor: str
-    claims: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerView:
-    """A text of an answer, split into its claims; `title` identifies it if there are several."""
-
-    title: str
-    segments: tuple[Segment[ClaimView], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceView:
-    """A source with its evidence; `is_cited` is set if any claim cites it."""
-
-    id: str
-    kind: str
-    name: str
-    url: str | None
-    segments: tuple[Segment[Marked], ...]
-    chars: int
-    is_cited: bool
+    claims: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,52 +66,24 @@ class Refused:
     conflict: ReviewConflict
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeView:
-    """An exchange as its page shows it. `earlier` are the decisions on each finding before its last one.
-
-    `warnings` and `factors` of its risk are those of its report, `prompt` the messages of its request.
-    """
-
-    summary: Summary
-    answers: tuple[AnswerView, ...]
-    sources: tuple[SourceView, ...]
-    flagged: tuple[ClaimView, ...]
-    others: tuple[ClaimView, ...]
-    whole: tuple[Finding, ...]
-    contradictions: tuple[Mapping[str, Any], ...]
-    warnings: tuple[str, ...]
-    factors: tuple[str, ...]
-    prompt: tuple[PromptMessage, ...]
-    earlier: Mapping[int, tuple[Decided, ...]]
-    refused: Refused | None = None
-    next_open: Finding | None = None
-
-    @property
-    def open(self) -> int:
-        """The number of open findings."""
-        findings = [*(claim.finding for claim in self.flagged), *self.whole]
-        return sum(finding is not None and finding.decided is None for finding in findings)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The warnings of the report and the factors of its risk."""
-        return (*self.warnings, *self.factors)
-
-
 def exchange_view(
     stored: Stored,
     findings: Sequence[Finding],
     earlier: Mapping[int, tuple[Decided, ...]],
     refused: Refused | None = None,
     next_open: Finding | None = None,
-) -> ExchangeView:
-    """Build the view of an exchange, with its findings in the order of the answer."""
+) -> dict[str, Any]:
+    """Return the values of an exchange for its page, with its findings in the order of the answer.
+
+    `earlier` are the decisions on each finding before its last one.
+    """
     found = {(finding.choice, finding.claim): finding for finding in findings if finding.claim is not None}
     passages = _Passages(stored.sources)
-    answers: list[AnswerView] = []
+    report = stored.report
+    choices = report.get("choices", ())
+    answers: list[dict[str, Any]] = []
     claims: list[ClaimView] = []
-    for reported in stored.report.get("choices", ()):
+    for reported in choices:
         index = reported["index"]
         texts = stored.texts(index)
         spans: list[list[Span[ClaimView]]] = [[] for _ in texts]
@@ -141,27 +92,32 @@ def exchange_view(
             at, start, end = stored.place(index, claim)
             spans[at].append(Span(start, end, view))
             claims.append(view)
-        many = len(stored.report["choices"]) > 1
         answers += [
-            AnswerView(_title(index if many else None, at), cut(text, spans[at]))
+            {"title": _title(index if len(choices) > 1 else None, at), "segments": cut(text, spans[at])}
             for at, text in enumerate(texts)
             if text
         ]
-    return ExchangeView(
-        stored.summary,
-        tuple(answers),
-        passages.views(),
-        tuple(claim for claim in claims if claim.finding and claim.finding.flags),
-        tuple(claim for claim in claims if not (claim.finding and claim.finding.flags)),
-        tuple(finding for finding in findings if finding.claim is None),
-        tuple((stored.report.get("consistency") or {}).get("contradictions", ())),
-        tuple(stored.report.get("warnings", ())),
-        tuple((stored.report.get("risk") or {}).get("factors", ())),
-        stored.prompt,
-        earlier,
-        refused,
-        next_open,
-    )
+    flagged = [claim for claim in claims if claim.finding and claim.finding.flags]
+    whole = [finding for finding in findings if finding.claim is None]
+    warnings, factors = report.get("warnings", ()), (report.get("risk") or {}).get("factors", ())
+    to_review = [*(claim.finding for claim in flagged), *whole]
+    return {
+        "summary": stored.summary,
+        "prompt": stored.prompt,
+        "answers": answers,
+        "sources": passages.views(),
+        "flagged": flagged,
+        "others": [claim for claim in claims if not (claim.finding and claim.finding.flags)],
+        "whole": whole,
+        "open": sum(finding is not None and finding.decided is None for finding in to_review),
+        "contradictions": (report.get("consistency") or {}).get("contradictions", ()),
+        "warnings": warnings,
+        "factors": factors,
+        "remarks": (*warnings, *factors),
+        "earlier": earlier,
+        "refused": refused,
+        "next_open": next_open,
+    }
 
 
 class _Passages:
@@ -180,19 +136,19 @@ class _Passages:
                 return _anchor(number, *span)
         return None
 
-    def views(self) -> tuple[SourceView, ...]:
-        """The sources with their marked citations, cited sources first."""
-        views = [self._view(number, source) for number, source in enumerate(self._sources)]
-        return tuple(sorted(views, key=lambda view: not view.is_cited))
-
-    def _view(self, number: int, source: Source) -> SourceView:
-        spans = [
-            Span(start, end, Marked(_anchor(number, start, end), tuple(claims)))
-            for (of, start, end), claims in self._cited.items()
-            if of == number
-        ]
-        segments = cut(source.text, spans)
-        return SourceView(source.id, source.kind, source.name, source.url, segments, len(source.text), bool(spans))
+    def views(self) -> list[dict[str, Any]]:
+        """Return the sources with their marked citations, cited sources first."""
+        views: list[dict[str, Any]] = []
+        for number, source in enumerate(self._sources):
+            spans = [
+                Span(start, end, Marked(_anchor(number, start, end), claims))
+                for (of, start, end), claims in self._cited.items()
+                if of == number
+            ]
+            given = {name: getattr(source, name) for name in ("id", "kind", "name", "url")}
+            segments = cut(source.text, spans)
+            views.append(given | {"segments": segments, "chars": len(source.text), "is_cited": bool(spans)})
+        return sorted(views, key=lambda view: not view["is_cited"])
 
     def name(self, id_: str) -> str:
         """Return the name of a source, or its id if it is not stored."""
@@ -214,6 +170,20 @@ def _find(source: Source, citation: Mapping[str, Any]) -> tuple[int, int] | None
 
 def _claim(claim: Mapping[str, Any], choice: int, finding: Finding | None, passages: _Passages) -> ClaimView:
     key = f"{choice}-{claim['id']}"
+    evidence = [
+        Evidence(
+            each["source"],
+            each.get("text", ""),
+            each["match"],
+            passages.cite(key, each),
+            passages.name(each["source"]),
+        )
+        for each in claim.get("citations", ())
+    ]
+    if finding:
+        earlier = (each for each in finding.citations if each.match == HISTORY)
+        evidence += [Evidence(each.source, each.text, HISTORY) for each in earlier]
+    skipped = (claim.get("skip_reason") or "").replace("_", " ")
     return ClaimView(
         key,
         choice,
@@ -221,28 +191,12 @@ def _claim(claim: Mapping[str, Any], choice: int, finding: Finding | None, passa
         claim.get("text", ""),
         claim["label"],
         claim.get("verifier") or "",
-        (finding.reason if finding else "")
-        or claim.get("reason")
-        or (claim.get("skip_reason") or "").replace("_", " "),
+        (finding.reason if finding else "") or claim.get("reason") or skipped,
         claim.get("score"),
         claim.get("confidence"),
-        (*_evidence(key, claim, passages), *_earlier(finding)),
+        evidence,
         finding,
     )
-
-
-def _evidence(key: str, claim: Mapping[str, Any], passages: _Passages) -> Iterator[Evidence]:
-    for citation in claim.get("citations", ()):
-        anchor = passages.cite(key, citation)
-        source = citation["source"]
-        yield Evidence(source, citation.get("text", ""), citation["match"], anchor, passages.name(source))
-
-
-def _earlier(finding: Finding | None) -> Iterator[Evidence]:
-    """Yield the statements of earlier answers that a claim contradicts."""
-    for citation in finding.citations if finding else ():
-        if citation.match == HISTORY:
-            yield Evidence(citation.source, citation.text, HISTORY)
 
 
 def _title(choice: int | None, text: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Literal, TypeVar, get_args
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import BeforeValidator, Field
 
@@ -21,24 +21,22 @@ from groundwire.dialects.reviews import (
     ExchangeQuery,
     ExportQuery,
     ReviewQuery,
-    flat,
+    State,
     read_asked,
 )
 from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
-from groundwire.http.admin import SESSION, VISIT, Sessions, cookie, set_cookie
-from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.endpoints import Handler
+from groundwire.http.exchange import Handler
+from groundwire.http.guard import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.pages.exchange import Refused, exchange_view
 from groundwire.http.pages.quality import BEFORE, RANGES, default_days, quality_view
-from groundwire.http.pages.rendering import Rendering, only_given, see_other
-from groundwire.http.reviews import conditions, export_reply, finding_id, parameters, wanted
+from groundwire.http.pages.rendering import Rendering, form_fields, see_other
+from groundwire.http.reviews import AuditedHistory, conditions, export_reply, finding_id, parameters, wanted
 from groundwire.judge import VERIFIERS
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.reviews import MAX_COUNTED, Decided, Finding, Wanted
 from groundwire.wire import Call, Reply, header
 
-STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25
 _IN_A_CARD = 12  # findings of an answer that the queue shows; its page has all
 _OURS = re.compile(r"/(reviews|quality|exchanges(/[^/?#\s\\]+)?)(\?[^#\s\\]*)?", re.ASCII)
@@ -65,7 +63,7 @@ class ListForm(Asked):
     @property
     def conditions(self) -> str:
         """The filters as a query, without the place in the list."""
-        return urlencode(only_given({name: str(value or "") for name, value in self if name != "after"}))
+        return urlencode({name: str(value) for name, value in self if value and name != "after"})
 
     def query(self, shape: type[Q]) -> Q:
         """Return the page of the list in the shape of the API's query."""
@@ -77,7 +75,7 @@ class ListForm(Asked):
 class QueueForm(ListForm):
     """The filters of the queue."""
 
-    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
+    state: State = "open"
 
 
 class ExchangesForm(ListForm):
@@ -120,8 +118,8 @@ PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
 class Pages:
     """The pages for signed-in admins."""
 
-    def __init__(self, desk: AuditedHistory, sessions: Sessions, rendering: Rendering) -> None:
-        self._desk = desk
+    def __init__(self, stored: AuditedHistory, sessions: Sessions, rendering: Rendering) -> None:
+        self._stored = stored
         self._sessions = sessions
         self._rendering = rendering
 
@@ -209,9 +207,9 @@ class Pages:
         return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(visit.call), lasts=0),))
 
     async def _exchanges(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._desk.history.reviews
+        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._stored.history.reviews
         query = conditions(form.query(ExchangeQuery))
-        page = await self._desk.exchanges(visit.who, query, form.after, _ON_A_PAGE)
+        page = await self._stored.exchanges(visit.who, query, form.after, _ON_A_PAGE)
         return self._rendering.page(
             "exchanges.html",
             here="exchanges",
@@ -230,7 +228,7 @@ class Pages:
 
     async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QueueForm, parameters(visit.call))
-        page = await self._desk.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
+        page = await self._stored.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
         return self._rendering.page(
             "queue.html",
             here="reviews",
@@ -239,9 +237,9 @@ class Pages:
             answers=page.items,
             after=page.after,
             in_card=_IN_A_CARD,
-            open=await self._desk.history.reviews.open(),
+            open=await self._stored.history.reviews.open(),
             most=MAX_COUNTED,
-            states=STATES,
+            states=get_args(State),
             flags=FLAGS,
             models=await self._models(),
             back="?".join(filter(None, ("/reviews", urlencode(parameters(visit.call))))),
@@ -250,7 +248,9 @@ class Pages:
     async def _models(self) -> tuple[str, ...]:
         """The models of late, to choose from."""
         end = datetime.now(UTC).date() + timedelta(days=1)
-        return tuple(model for model, _ in await self._desk.totals("model", end - timedelta(days=90), end))
+        return tuple(
+            model for model, _ in await self._stored.history.trends.totals("model", end - timedelta(days=90), end)
+        )
 
     async def _export(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         given = parameters(visit.call)
@@ -258,10 +258,10 @@ class Pages:
         form = read_asked(QueueForm, {"state": "decided", **given})
         query = form.query(ReviewQuery).model_dump(exclude={"after", "limit"})
         asked = read_asked(ExportQuery, query | {"format": kind})
-        return export_reply(await self._desk.export(visit.who, wanted(asked)), asked.format)
+        return export_reply(await self._stored.export(visit.who, wanted(asked)), asked.format)
 
     async def _exchange(self, visit: Visit, params: Mapping[str, str], refused: Refused | None = None) -> Reply:
-        found = await self._desk.exchange(visit.who, params["id"])
+        found = await self._stored.exchange(visit.who, params["id"])
         if found is None:
             raise UnknownReview("No exchange is stored under this id (any more).", param="id")
         stored, findings = found
@@ -275,14 +275,13 @@ class Pages:
     async def _earlier(self, findings: tuple[Finding, ...]) -> Mapping[int, tuple[Decided, ...]]:
         """The decisions that were made on findings and then made again."""
         changed = [finding.id for finding in findings if finding.version > 1]
-        return {id_: (await self._desk.history.reviews.decisions(id_))[:-1] for id_ in changed}
+        return {id_: (await self._stored.history.reviews.decisions(id_))[:-1] for id_ in changed}
 
     async def _next_open(self, findings: tuple[Finding, ...], exchange: str) -> Finding | None:
         """Return the first open finding of another exchange: of the next older one, or else of the newest."""
-        reviews = self._desk.history.reviews
         first = min((finding.id for finding in findings), default=None)
         for after in (first, None):
-            page = await reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
+            page = await self._stored.history.reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
             others = [each for each in page.items if each.exchange != exchange]
             if others:
                 return [each for each in others if each.exchange == others[0].exchange][-1]
@@ -290,7 +289,7 @@ class Pages:
 
     async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
         """Redirect to the exchange of a finding; a rejected decision leaves this path in the browser's address bar."""
-        found = await self._desk.history.reviews.get(finding_id(params["id"]))
+        found = await self._stored.history.reviews.get(finding_id(params["id"]))
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
@@ -301,9 +300,9 @@ class Pages:
         said = read_asked(DecisionIn, {name: value for name, value in form.items() if name != "token"})
         id_, note = finding_id(params["id"]), said.note.strip()
         try:
-            found = await self._desk.decide(visit.who, id_, said.version, said.decision, note)
+            found = await self._stored.decide(visit.who, id_, said.version, said.decision, note)
         except ReviewConflict as conflict:
-            current = await self._desk.history.reviews.get(id_)
+            current = await self._stored.history.reviews.get(id_)
             return await self._refused(visit, current, note, conflict)
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
@@ -313,9 +312,9 @@ class Pages:
         form = _form(visit.call)
         given = read_asked(ClaimDecisionIn, {name: form[name] for name in form if name not in ("token", "back")})
         try:
-            found = await self._desk.decide_on_claim(visit.who, given)
+            found = await self._stored.decide_on_claim(visit.who, given)
         except ReviewConflict as conflict:
-            of_exchange = await self._desk.history.reviews.of_exchange(given.exchange)
+            of_exchange = await self._stored.history.reviews.of_exchange(given.exchange)
             of_claim = (each for each in of_exchange if (each.choice, each.claim) == (given.choice, given.claim))
             return await self._refused(visit, next(of_claim, None), given.note, conflict)
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
@@ -328,7 +327,7 @@ class Pages:
 
     async def _next_waiting(self, decided: Finding, *, is_queue: bool) -> int:
         """Return the id of the next open finding of the same exchange, in the queue else of another, else this one."""
-        findings = await self._desk.history.reviews.of_exchange(decided.exchange)
+        findings = await self._stored.history.reviews.of_exchange(decided.exchange)
         waiting = [each.id for each in findings if each.decided is None]
         following = [id_ for id_ in waiting if id_ > decided.id]
         other = await self._next_open(findings, decided.exchange) if is_queue and not waiting else None
@@ -336,22 +335,15 @@ class Pages:
 
     async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QualityForm, parameters(visit.call))
-        days = form.days or await default_days(self._desk, time.time())
-        view = await quality_view(self._desk, days, form.model or None, form.against, time.time())
+        days = form.days or await default_days(self._stored.history, time.time())
+        view = await quality_view(self._stored.history, days, form.model or None, form.against, time.time())
         return self._rendering.page(
             "quality.html", here="quality", visit=visit, view=view, ranges=RANGES, before=BEFORE
         )
 
 
 def _form(call: Call) -> dict[str, str]:
-    """The fields of a form; line ends as they were typed."""
-    if len(call.body) > _LONGEST_FORM:
-        return {}
-    try:
-        fields = flat(parse_qs(call.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
-    except ValueError:  # more fields than any form of ours has
-        return {}
-    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+    return form_fields(call.body) if len(call.body) <= _LONGEST_FORM else {}
 
 
 def _back(path: str | None) -> str:

@@ -6,11 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import parse_qs
+from typing import Any
 
 from groundwire.dialects.checks import AnswerCheck, read_answer_check
 from groundwire.dialects.dialect import openai_error
@@ -18,14 +17,11 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
-from groundwire.http.endpoints import Handler
-from groundwire.http.exchange import error_reply
-from groundwire.http.pages.highlight import Segment, Span, cut
+from groundwire.http.exchange import Handler, error_reply
+from groundwire.http.guard import Guard
+from groundwire.http.pages.rendering import Rendering, Segment, Span, cut, form_fields
 from groundwire.offload import offloaded
 from groundwire.wire import Call, Chunks, Headers, Reply, header
-
-if TYPE_CHECKING:
-    from groundwire.http.pages.rendering import Rendering
 
 MAX_FORM = 256 * 2**10
 """Maximum size of the form in bytes; longer texts belong into a request."""
@@ -54,30 +50,6 @@ _NOT_INSTALLED = Reply(
 )
 
 
-class Admitted(Protocol):
-    """A request that was authenticated. It counts as in progress until its context ends."""
-
-    @property
-    def tenant(self) -> str:
-        """The owner of everything stored about the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The functions of the application that the pages call.
-
-    `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `admit`
-    authenticates headers from an address (None: no keys are needed). `degraded` lists degraded parts and reasons.
-    """
-
-    verify: Callable[[AnswerCheck, Request], Awaitable[bytes]]
-    complete: Callable[[Call], Awaitable[Reply]]
-    degraded: Callable[[], Iterable[tuple[str, str]]]
-    admit: Callable[[Headers, str], Awaitable[AbstractContextManager[Admitted]]] | None = None
-    models: Sequence[str] = ()
-    has_store: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """An answer and the report on it; segments of the answer refer to claims by their position in `claims`."""
@@ -93,11 +65,20 @@ class Result:
         return sum(claim["label"] in labels for claim in self.claims)
 
 
+@dataclass(frozen=True)
 class Playground:
-    """The handlers of the landing page and the playground. Templates are loaded with the first page."""
+    """The handlers of the landing page and the playground. Templates are loaded with the first page.
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `degraded`
+    lists degraded parts and reasons. Without a guard no keys are needed.
+    """
+
+    verify: Callable[[AnswerCheck, Request], Awaitable[bytes]]
+    complete: Callable[[Call], Awaitable[Reply]]
+    degraded: Callable[[], Iterable[tuple[str, str]]]
+    guard: Guard | None = None
+    models: Sequence[str] = ()
+    has_store: bool = False
 
     def routes(self) -> tuple[tuple[str, str, Handler], ...]:
         """Return path, method and handler of each page, and of the assets of all pages."""
@@ -110,8 +91,6 @@ class Playground:
 
     @cached_property
     def _rendering(self) -> Rendering:
-        from groundwire.http.pages.rendering import Rendering
-
         return Rendering()
 
     async def asset(self, _: Call, params: Mapping[str, str]) -> Reply:
@@ -124,7 +103,7 @@ class Playground:
         """Show whether the proxy works, and the one line that an application changes."""
         host = (header(call.headers, b"host") or b"127.0.0.1:8080").decode("latin-1")
         scheme = "https" if header(call.headers, b"x-forwarded-proto") == b"https" else "http"
-        degraded = tuple(self._services.degraded())
+        degraded = tuple(self.degraded())
         return self._page("home.html", 200, base_url=f"{scheme}://{host}/v1", degraded=degraded)
 
     async def form(self, call: Call, _: Mapping[str, str]) -> Reply:
@@ -134,9 +113,10 @@ class Playground:
 
     async def check(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Check the answer of the form, or ask a model for one, and show the claims with their evidence."""
-        form = await offloaded(_fields, call.body)
-        if form is None:
+        if len(call.body) > MAX_FORM:
             return self._show({}, _TOO_LONG, 413)
+        fields = await offloaded(form_fields, call.body)
+        form = {name: fields.get(name, "") for name in _FIELDS}
         if (header(call.headers, b"sec-fetch-site") or b"same-origin") not in (b"same-origin", b"none"):
             return self._show({}, _OTHER_SITE, 403)
         asks = form["action"] == "ask" and bool(form["model"])
@@ -156,7 +136,8 @@ class Playground:
     async def _checked(self, form: Mapping[str, str], call: Call, *, asks: bool) -> Reply:
         """Return the page or the file with the report, or the page with the error."""
         try:
-            with await self._admit(form["key"], call.address) as admitted:
+            key = ((b"authorization", f"Bearer {form['key'].strip()}".encode()),)
+            with await self.guard.admit(key, call.address) if self.guard else nullcontext() as admitted:
                 tenant = admitted.tenant if admitted else ""
                 answer, report = await (self._ask(form, call, tenant) if asks else self._verify(form, tenant))
         except RequestError as error:
@@ -166,18 +147,18 @@ class Playground:
     def _present(self, form: Mapping[str, str], report: Mapping[str, Any]) -> Reply:
         """Return the report as a page or as JSON; for many claims this takes too long for the event loop."""
         if form["action"] == "json":
-            return _download(report)
+            headers: Headers = (
+                (b"content-type", b"application/json"),
+                (b"content-disposition", b'attachment; filename="grounding.json"'),
+                (b"cache-control", b"no-store"),
+            )
+            return Reply(200, headers, json.dumps(report, indent=2, ensure_ascii=False).encode())
         return self._show(form, result=_result(form["answer"], report))
-
-    async def _admit(self, key: str, address: str) -> AbstractContextManager[Admitted | None]:
-        if self._services.admit is None:
-            return nullcontext()
-        return await self._services.admit(((b"authorization", f"Bearer {key.strip()}".encode()),), address)
 
     async def _verify(self, form: Mapping[str, str], tenant: str) -> tuple[str, Mapping[str, Any]]:
         body = {"answer": form["answer"], "question": form["question"], "sources": _sources(form["sources"])}
         check, request = await offloaded(read_answer_check, dumps(body), {}, tenant)
-        return form["answer"], await offloaded(json.loads, await self._services.verify(check, request))
+        return form["answer"], await offloaded(json.loads, await self.verify(check, request))
 
     async def _ask(self, form: Mapping[str, str], call: Call, tenant: str) -> tuple[str, Mapping[str, Any]]:
         """Return the answer of a model to the question, and the report that came with it, or else a separate one."""
@@ -186,12 +167,14 @@ class Playground:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": form["question"]}]
         headers: Headers = ((b"content-type", b"application/json"),)
         body = dumps({"model": form["model"], "messages": messages})
-        reply = await self._services.complete(
+        reply = await self.complete(
             Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
         )
         found = await offloaded(_object, await _whole(reply))
         if reply.status != 200 or not found.get("choices"):
-            raise _Refused(reply.status, found)
+            error = found.get("error")
+            message = error.get("message") if isinstance(error, dict) else None
+            raise RequestError(f"The model server answered with status {reply.status}: {message or 'no reason given'}")
         content = found["choices"][0]["message"].get("content") or ""
         report = found.get("grounding") or {}
         if report.get("status") in ("complete", "partial"):
@@ -211,27 +194,17 @@ class Playground:
         return self._page("playground.html", status, **values)
 
     def _page(self, template: str, status: int, **values: Any) -> Reply:
-        services = self._services
         if not is_installed("pages"):
             return _NOT_INSTALLED
         return self._rendering.page(
             template,
             status,
             visit=None,
-            models=services.models,
-            needs_key=services.admit is not None,
-            has_store=services.has_store,
+            models=self.models,
+            needs_key=self.guard is not None,
+            has_store=self.has_store,
             **values,
         )
-
-
-class _Refused(RequestError):
-    """A model server refused the question."""
-
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        error = body.get("error")
-        message = error.get("message") if isinstance(error, dict) else None
-        super().__init__(f"The model server answered with status {status}: {message or 'no reason given'}")
 
 
 async def _whole(reply: Reply) -> bytes:
@@ -263,29 +236,9 @@ async def _continued(begun: Reply, checking: asyncio.Future[Reply]) -> Chunks:
         checking.cancel()
 
 
-def _fields(body: bytes) -> dict[str, str] | None:
-    """Return the fields of the form with line ends as typed; None when it is too long."""
-    if len(body) > MAX_FORM:
-        return None
-    try:
-        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
-    except ValueError:
-        found = {}
-    return {name: found.get(name, [""])[-1].replace("\r\n", "\n") for name in _FIELDS}
-
-
 def _sources(text: str) -> list[str]:
     """Split the sources of the form at lines of dashes."""
     return [part.strip() for part in _RULE.split(text) if part.strip()]
-
-
-def _download(report: Mapping[str, Any]) -> Reply:
-    headers: Headers = (
-        (b"content-type", b"application/json"),
-        (b"content-disposition", b'attachment; filename="grounding.json"'),
-        (b"cache-control", b"no-store"),
-    )
-    return Reply(200, headers, json.dumps(report, indent=2, ensure_ascii=False).encode())
 
 
 def _result(answer: str, report: Mapping[str, Any]) -> Result:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from statistics import quantiles
+from typing import Any
 
-from groundwire.features.advice import Advice, Decision, advise
-from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline, told
-from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
+from groundwire.features.advice import Decision, advise
+from groundwire.http.pages.chart import Chart, Series, line_chart, reliability_diagram, sparkline, told
+from groundwire.storage.history.history import History
+from groundwire.storage.history.reviews import Ratio, Wanted
 from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
 from groundwire.telemetry.reliability import Calibration
 
@@ -20,23 +21,14 @@ BEFORE = "before"
 
 _HOUR_S = 3600.0
 _DAY_S = 86_400.0
+_SERVER_TIME = "Time of the model server, mean"
+_TOKENS = "Tokens per answer"
+_WHERE_KNOWN = (_SERVER_TIME, _TOKENS)  # charts that are left out if nothing was measured
 _DECISIONS = 5000  # the newest ones, from which thresholds are advised
-_POLICY = "grounding.policy"
 _SETTINGS = {
-    ("unsupported_claims", "statement"): _POLICY,
+    ("unsupported_claims", "statement"): "grounding.policy",
     ("budget_gap", "statement"): "information_budget.output_verification.flag_threshold_bits",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class FlagRow:
-    """A flag over some time: how many answers carry it, which share of all that is, and how often it was right."""
-
-    flag: str
-    answers: int
-    share: float
-    points: str
-    precision: tuple[Precision, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,42 +48,6 @@ class Group:
     by_moment: Sequence[Figures | None]
     verified: Percentiles
     upstream: Percentiles
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One figure of two groups, for people."""
-
-    name: str
-    one: str
-    other: str
-    difference: str
-
-
-@dataclass(frozen=True, slots=True)
-class QualityView:
-    """The content of the quality page: the last `days` days, of one model or of all; one day is shown by hours."""
-
-    days: int
-    model: str | None
-    against: str
-    models: tuple[tuple[str, Figures], ...]
-    group: Group
-    other: Group | None
-    compared: tuple[Compared, ...]
-    charts: tuple[Chart, ...]
-    flags: tuple[FlagRow, ...]
-    decided: Ratio | None
-    verifiers: tuple[Accuracy, ...]
-    agreement: Ratio | None
-    advice: tuple[tuple[Advice, str | None], ...]
-    calibration: Calibration
-    diagram: Diagram
-
-    @property
-    def most(self) -> int | None:
-        """The number of answers that were counted if there may be more; None if all were."""
-        return MAX_NEWEST if self.days == 1 and self.group.figures.exchanges >= MAX_NEWEST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,50 +96,63 @@ def period(days: int, now: float) -> Period:
     return Period(tuple(last - step * back for back in reversed(range(count))), step)
 
 
-async def default_days(desk: AuditedHistory, now: float) -> int:
+async def default_days(history: History, now: float) -> int:
     """Return the days to show unless others are asked for: one, by hours, while the store is younger than two days."""
-    first = await desk.history.trends.first()
+    first = await history.trends.first()
     return 1 if first is None or first > now - 2 * _DAY_S else 30
 
 
-async def quality_view(desk: AuditedHistory, days: int, model: str | None, against: str, now: float) -> QualityView:
-    """Return the quality of the last days; `against` is `before`, another model, or empty."""
+async def quality_view(history: History, days: int, model: str | None, against: str, now: float) -> dict[str, Any]:
+    """Return the quality of the last days for its page, of one model or of all.
+
+    `against` is `before`, another model, or empty.
+    """
     shown = period(days, now)
-    group = await _group(desk, shown, model)
+    group = await _group(history, shown, model)
     other = None
     if against:
         is_before = against == BEFORE
-        other = await _group(desk, shown.before() if is_before else shown, model if is_before else against)
-    models, flags, by_flag, answers = await _tables(desk, shown)
-    precision = await desk.precision(shown.since)
-    decisions = await _decided(desk)
-    calibrated = Calibration((each.score, int(not each.is_wrong)) for each in decisions)
-    return QualityView(
-        days,
-        model,
-        against,
-        models,
-        group,
-        other,
-        _compared(group, other) if other else (),
-        _charts(shown.labels, group.by_moment),
-        tuple(_flag_row(flag, found, answers, by_flag[flag], precision) for flag, found in flags),
-        _together(precision),
-        await desk.accuracy(shown.since),
-        await desk.agreement(shown.since),
-        tuple((each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(_by_flag(decisions))),
-        calibrated,
-        reliability_diagram(calibrated.bins),
-    )
+        other = await _group(history, shown.before() if is_before else shown, model if is_before else against)
+    models, flags, by_flag, answers = await _tables(history, shown)
+    precision = await history.reviews.precision(shown.since)
+    decisions, calibrated = await _decisions(history)
+    confirmed, rejected = sum(each.confirmed for each in precision), sum(each.rejected for each in precision)
+    return {
+        "days": days,
+        "model": model,
+        "against": against,
+        "models": models,
+        "group": group,
+        "other": other,
+        "compared": _compared(group, other) if other else (),
+        "most": MAX_NEWEST if shown.is_hours and group.figures.exchanges >= MAX_NEWEST else None,
+        "charts": _charts(shown.labels, group.by_moment),
+        "flags": [
+            {
+                "flag": flag,
+                "answers": found.exchanges,
+                "share": found.exchanges / answers if answers else 0.0,
+                "points": sparkline(by_flag[flag]),
+                "precision": [each for each in precision if each.flag == flag],
+            }
+            for flag, found in flags
+        ],
+        "decided": Ratio(confirmed, confirmed + rejected) if confirmed + rejected else None,
+        "verifiers": await history.reviews.accuracy(shown.since),
+        "agreement": await history.reviews.agreement(shown.since),
+        "advice": [(each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(decisions)],
+        "calibration": calibrated,
+        "diagram": reliability_diagram(calibrated.bins),
+    }
 
 
-async def _group(desk: AuditedHistory, shown: Period, model: str | None) -> Group:
-    times = await desk.times(shown.since, shown.until, model)
+async def _group(history: History, shown: Period, model: str | None) -> Group:
+    times = await history.trends.times(shown.since, shown.until, model)
     if shown.is_hours:
-        newest = await desk.newest(shown.since, shown.until, model)
+        newest = await history.trends.newest(shown.since, shown.until, model)
         by_moment = [_sum(newest, start, start + shown.step) for start in shown.starts]
     else:
-        days = await desk.daily("model" if model else "all", *shown.days, key=model or None)
+        days = await history.trends.daily("model" if model else "all", *shown.days, key=model or None)
         on = {each.day: each.figures for each in days}
         by_moment = [on.get(_day(start)) for start in shown.starts]
     return Group(
@@ -210,18 +179,18 @@ def _percentiles(values: Sequence[float]) -> Percentiles:
 _Totals = tuple[tuple[str, Figures], ...]
 
 
-async def _tables(desk: AuditedHistory, shown: Period) -> tuple[_Totals, _Totals, Mapping[str, list[float]], int]:
+async def _tables(history: History, shown: Period) -> tuple[_Totals, _Totals, Mapping[str, list[float]], int]:
     """Return the figures by model and by flag, the answers with each flag by day or hour, and the number of answers."""
     if not shown.is_hours:
         on = {start: at for at, start in enumerate(map(_day, shown.starts))}
-        models, flags = [await desk.totals(by, *shown.days) for by in ("model", "flag")]
-        everything = await desk.totals("all", *shown.days)
+        models, flags = [await history.trends.totals(by, *shown.days) for by in ("model", "flag")]
+        everything = await history.trends.totals("all", *shown.days)
         by_flag = {flag: [0.0] * len(shown.starts) for flag, _ in flags}
-        for each in await desk.daily("flag", *shown.days):
+        for each in await history.trends.daily("flag", *shown.days):
             if each.key in by_flag:
                 by_flag[each.key][on[each.day]] += each.figures.exchanges
         return models, flags, by_flag, everything[0][1].exchanges if everything else 0
-    newest = await desk.newest(shown.since, shown.until)
+    newest = await history.trends.newest(shown.since, shown.until)
     of_model: dict[str, list[Measured]] = {}
     of_flag: dict[str, list[Measured]] = {}
     for one in newest:
@@ -267,13 +236,19 @@ def _share(figures: Figures, label: str) -> float | None:
     return figures.counts[label] / checked if checked else None
 
 
-def _compared(one: Group, other: Group) -> tuple[Compared, ...]:
+def _compared(one: Group, other: Group) -> list[dict[str, str]]:
+    """Return the figures of two groups that either of them has, for people."""
     values = [(name, unit, value(one), value(other)) for name, unit, value in _FIGURES]
-    return tuple(
-        Compared(name, told(here, unit), told(there, unit), _difference(here, there, unit))
+    return [
+        {
+            "name": name,
+            "one": told(here, unit),
+            "other": told(there, unit),
+            "difference": _difference(here, there, unit),
+        }
         for name, unit, here, there in values
         if here is not None or there is not None
-    )
+    ]
 
 
 def _difference(one: float | None, other: float | None, unit: str) -> str:
@@ -283,93 +258,56 @@ def _difference(one: float | None, other: float | None, unit: str) -> str:
     return f"{sign}{told(abs(one - other), unit)}".replace("%", "points")
 
 
-def _charts(moments: Sequence[str], figures: Sequence[Figures | None]) -> tuple[Chart, ...]:
-    def of(name: str, value: Callable[[Figures], float | None]) -> Series:
-        return Series(name, [value(each) if each else None for each in figures])
-
-    charts = (
-        line_chart(
-            "Scores",
-            moments,
-            [
-                of("Grounding score", lambda each: each.mean("score")),
-                of("Quality", lambda each: each.mean("quality")),
-                of("Confidence", lambda each: each.mean("confidence")),
-            ],
-            "%",
+_CHARTS: tuple[tuple[str, str, tuple[tuple[str, Callable[[Figures], float | None]], ...]], ...] = (
+    (
+        "Scores",
+        "%",
+        (
+            ("Grounding score", lambda each: each.mean("score")),
+            ("Quality", lambda each: each.mean("quality")),
+            ("Confidence", lambda each: each.mean("confidence")),
         ),
-        line_chart(
-            "Consistency and risk",
-            moments,
-            [
-                of("Consistency with earlier answers", lambda each: each.mean("consistency")),
-                of("Risk", lambda each: each.mean("risk")),
-            ],
-            "%",
+    ),
+    (
+        "Consistency and risk",
+        "%",
+        (
+            ("Consistency with earlier answers", lambda each: each.mean("consistency")),
+            ("Risk", lambda each: each.mean("risk")),
         ),
-        line_chart("Flagged answers", moments, [of("Flagged", lambda each: each.flagged_share)], "%"),
-        line_chart(
-            "Time to verify an answer",
-            moments,
-            [
-                of("Median", lambda each: each.latency_ms(0.5)),
-                of("95th percentile", lambda each: each.latency_ms(0.95)),
-            ],
-            "ms",
-        ),
-        line_chart("Answers", moments, [of("Answers", lambda each: float(each.exchanges))], ""),
-    )
-    where_known = (
-        line_chart("Time of the model server, mean", moments, [of("Mean", lambda each: each.upstream_ms)], "ms"),
-        line_chart(
-            "Tokens per answer",
-            moments,
-            [of("Input", lambda each: each.tokens("input")), of("Output", lambda each: each.tokens("output"))],
-            "",
-        ),
-    )
-    return (*charts, *(each for each in where_known if not each.is_empty))
+    ),
+    ("Flagged answers", "%", (("Flagged", lambda each: each.flagged_share),)),
+    (
+        "Time to verify an answer",
+        "ms",
+        (("Median", lambda each: each.latency_ms(0.5)), ("95th percentile", lambda each: each.latency_ms(0.95))),
+    ),
+    ("Answers", "", (("Answers", lambda each: float(each.exchanges)),)),
+    (_SERVER_TIME, "ms", (("Mean", lambda each: each.upstream_ms),)),
+    (
+        _TOKENS,
+        "",
+        (("Input", lambda each: each.tokens("input")), ("Output", lambda each: each.tokens("output"))),
+    ),
+)
 
 
-def _flag_row(
-    flag: str, figures: Figures, answers: int, counts: Sequence[float], precision: Sequence[Precision]
-) -> FlagRow:
-    share = figures.exchanges / answers if answers else 0.0
-    of_flag = tuple(each for each in precision if each.flag == flag)
-    return FlagRow(flag, figures.exchanges, share, sparkline(counts), of_flag)
+def _charts(moments: Sequence[str], figures: Sequence[Figures | None]) -> list[Chart]:
+    charts = []
+    for title, unit, values in _CHARTS:
+        series = [Series(name, [value(each) if each else None for each in figures]) for name, value in values]
+        charts.append(line_chart(title, moments, series, unit))
+    return [chart for chart in charts if chart.title not in _WHERE_KNOWN or not chart.is_empty]
 
 
-def _together(precision: Sequence[Precision]) -> Ratio | None:
-    """All decisions on flags as one figure."""
-    confirmed, rejected = sum(each.confirmed for each in precision), sum(each.rejected for each in precision)
-    return Ratio(confirmed, confirmed + rejected) if confirmed + rejected else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """A claim with a reviewer's decision; `score` (0–1) is the predicted probability of support."""
-
-    flags: tuple[str, ...]
-    verifier: str
-    score: float
-    is_wrong: bool
-
-
-async def _decided(desk: AuditedHistory) -> list[_Decided]:
-    """The newest decisions on claims."""
-    found: list[_Decided] = []
-    seen = 0
-    async for each in desk.history.reviews.export(Wanted("decided")):
+async def _decisions(history: History) -> tuple[list[Decision], Calibration]:
+    """Return the newest decisions on claims, once for each flag of a claim, and the calibration of their scores."""
+    decisions, calibrated, seen = [], Calibration(), 0
+    async for each in history.reviews.export(Wanted("decided")):
         seen += 1
         if each.is_wrong is not None and each.score is not None:
-            found.append(_Decided(each.flags, each.verifier or "", each.score, each.is_wrong))
+            calibrated.add(each.score, int(not each.is_wrong))
+            decisions += [Decision(flag, each.verifier or "", each.score, each.is_wrong) for flag in each.flags]
         if seen >= _DECISIONS:
             break
-    return found
-
-
-def _by_flag(decisions: Sequence[_Decided]) -> Iterator[Decision]:
-    """The decisions once for each flag that their claim carries."""
-    for each in decisions:
-        for flag in each.flags:
-            yield Decision(flag, each.verifier, each.score, each.is_wrong)
+    return decisions, calibrated

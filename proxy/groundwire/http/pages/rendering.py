@@ -1,17 +1,22 @@
-"""Pages as HTTP replies: templates with autoescaping, and headers that restrict the browser to displaying them."""
+"""Pages as HTTP replies: templates with autoescaping, headers that restrict the browser to displaying them, and texts
+with marked spans.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs
 
 from groundwire.http.pages.chart import told
 from groundwire.wire import Headers, Reply
+
+T = TypeVar("T")
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -37,9 +42,11 @@ _LABELS = {
 
 
 class Rendering:
-    """The templates and assets of this package."""
+    """The templates and assets of this package. They need the extra `pages`."""
 
     def __init__(self) -> None:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
         folder = files("groundwire.http.pages") / "assets"
         self._assets = {name: (folder / name).read_bytes() for name in _ASSETS}
         self._templates = Environment(
@@ -53,20 +60,20 @@ class Rendering:
         self._templates.globals["asset"] = lambda name: f"/assets/{name}?v={versions[name]}"
         self._templates.filters |= {
             "told": told,
-            "when": _when,
+            "when": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
             "iso": lambda at: datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
             "words": lambda name: str(name).replace("_", " "),
             "label": lambda name: _LABELS.get(name, name),
         }
 
     def page(self, template: str, status: int = 200, headers: Headers = (), **values: Any) -> Reply:
-        """A page; everything in `values` is escaped. `here` names the entry of the menu that it belongs to."""
+        """Render a page; everything in `values` is escaped. `here` names the entry of the menu that it belongs to."""
         body = self._templates.get_template(template).render({"here": "", **values}).encode("utf-8", "replace")
         kind = ((b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"))
         return Reply(status, (*kind, *_SAFE, *headers), body)
 
     def asset(self, name: str) -> Reply | None:
-        """A style sheet, script or picture; its address changes with it, so that browsers may keep it."""
+        """Return a style sheet, script or picture; its address changes with it, so that browsers may keep it."""
         found = self._assets.get(name)
         if found is None:
             return None
@@ -80,10 +87,47 @@ def see_other(path: str, headers: Headers = ()) -> Reply:
     return Reply(303, ((b"location", target), (b"cache-control", b"no-store"), *headers), b"")
 
 
-def _when(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+def form_fields(body: bytes) -> dict[str, str]:
+    """Return the fields of a form, line ends as they were typed; none if there are more than any form of ours has."""
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return {}
+    return {name: values[-1].replace("\r\n", "\n") for name, values in fields.items()}
 
 
-def only_given(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters that are not empty."""
-    return {name: value for name, value in parameters.items() if value}
+@dataclass(frozen=True, slots=True)
+class Span(Generic[T]):
+    """A value attached to the characters `[start, end)` of a text."""
+
+    start: int
+    end: int
+    about: T
+
+
+@dataclass(frozen=True, slots=True)
+class Segment(Generic[T]):
+    """A segment of a text and the values of all spans that cover it. `starts` are those of spans beginning there."""
+
+    text: str
+    about: tuple[T, ...] = ()
+    starts: tuple[T, ...] = ()
+
+
+def cut(text: str, spans: Sequence[Span[T]]) -> tuple[Segment[T], ...]:
+    """Split a whole text into segments, in order; spans may overlap, and their parts outside the text are ignored."""
+    inside = [Span(max(0, span.start), min(len(text), span.end), span.about) for span in spans]
+    inside = sorted((span for span in inside if span.start < span.end), key=lambda span: span.start)
+    edges = sorted({0, len(text), *(edge for span in inside for edge in (span.start, span.end))})
+    found: list[Segment[T]] = []
+    covering: list[Span[T]] = []
+    next_ = 0
+    for start, end in pairwise(edges):
+        covering = [span for span in covering if span.end > start]
+        begun = next_
+        while next_ < len(inside) and inside[next_].start == start:
+            next_ += 1
+        covering += inside[begun:next_]
+        starts = tuple(span.about for span in inside[begun:next_])
+        found.append(Segment(text[start:end], tuple(span.about for span in covering), starts))
+    return tuple(found)
