@@ -21,6 +21,7 @@ class Counting:
     """An upstream that answers unless `fails` is set, and counts its requests."""
 
     name, provider, forwards_documents, truncation_alarm, is_ollama = "gpu", "openai", True, False, True
+    has_logprobs = True
 
     def __init__(self) -> None:
         self.asked = 0
@@ -187,5 +188,6 @@ def test_it_is_the_upstream_in_all_else() -> None:
     upstream, counting = limited(max_concurrent=1)
     assert (upstream.name, upstream.provider) == ("gpu", "openai")
     assert (upstream.forwards_documents, upstream.truncation_alarm, upstream.is_ollama) == (True, False, True)
+    assert upstream.has_logprobs
     run(upstream.aclose())
     assert counting.closed

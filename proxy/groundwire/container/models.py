@@ -202,8 +202,8 @@ def _chat_judge(context: BuildContext, router: Router) -> OpenJudge:
     def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         route = router.choose(caller.model if judge.by == "self" else judge.by)
         client = _client(context, route.upstream, limits, meter, _credentials(route, caller, router))
-        profile, has_logprobs = find_prompt_profile(route.model, judge.profile), _has_logprobs(route)
-        return ChatJudge(client, route.model, profile, forms, has_logprobs=has_logprobs)
+        profile = find_prompt_profile(route.model, judge.profile)
+        return ChatJudge(client, route.model, profile, forms, has_logprobs=route.upstream.has_logprobs)
 
     return open_
 
@@ -215,10 +215,6 @@ def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     except UnknownModel:
         is_same = False
     return caller.credentials if is_same else ()
-
-
-def _has_logprobs(route: Route) -> bool:
-    return isinstance(route.upstream, OpenAIUpstream)
 
 
 @contextmanager
@@ -274,7 +270,7 @@ def build_estimators(
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
         client = _client(context, route.upstream, limits, meter, headers)
-        estimator = ChatEstimator(client, route.model, has_logprobs=_has_logprobs(route))
+        estimator = ChatEstimator(client, route.model, has_logprobs=route.upstream.has_logprobs)
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
     def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from groundwire.dialects.checks import (
@@ -180,7 +180,8 @@ class Checks:
         if queue is None or not _is_cut_short(judgements):
             return found
         id_ = CHECK_PREFIX + secrets.token_hex(12)
-        if not await queue.defer(CHECK, id_, dumps(asdict(job)), job.tenant, longest_wait(judgements)):
+        payload = dumps({each.name: getattr(job, each.name) for each in fields(job)})  # asdict would copy the check
+        if not await queue.defer(CHECK, id_, payload, job.tenant, longest_wait(judgements)):
             return found
         result = {"id": id_, "status": "deferred", **found}
         queue.reports.put(id_, dumps(result), job.tenant)

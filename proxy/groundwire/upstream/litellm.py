@@ -149,7 +149,7 @@ class LitellmUpstream:
     """
 
     forwards_documents = False
-    is_ollama = False
+    is_ollama = has_logprobs = False
 
     def __init__(
         self,

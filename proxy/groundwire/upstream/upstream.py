@@ -24,7 +24,8 @@ class Upstream(Protocol):
     """A model server. `name` is that in the settings, `provider` that in OpenTelemetry's GenAI conventions.
 
     `forwards_documents` is true if it understands a `documents` field, `truncation_alarm` if its reported prompt tokens
-    show whether it read the whole prompt, and `is_ollama` if it takes native calls, those of Ollama's own API.
+    show whether it read the whole prompt, `is_ollama` if it takes native calls, those of Ollama's own API, and
+    `has_logprobs` if it may report the probabilities of tokens.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Upstream(Protocol):
     forwards_documents: bool
     truncation_alarm: bool
     is_ollama: bool
+    has_logprobs: bool
 
     async def send(self, call: Call) -> Reply:
         """Send one call. Any response of the model server is a Reply, also an error.
@@ -175,6 +177,8 @@ class OpenAIUpstream:
     `ollama_url` is the root of Ollama's own API, if the server is Ollama.
     """
 
+    has_logprobs = True
+
     def __init__(
         self,
         name: str,
@@ -258,6 +262,7 @@ class LimitedUpstream:
         self.forwards_documents = upstream.forwards_documents
         self.truncation_alarm = upstream.truncation_alarm
         self.is_ollama = upstream.is_ollama
+        self.has_logprobs = upstream.has_logprobs
         self._upstream = upstream
         capacity = Capacity(max_concurrent, None, queue, queue_timeout)
         rate = SlidingWindow(per_minute) if per_minute else None
