@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.text.words import stem
+from groundwire.text.words import root, stem
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,20 @@ from groundwire.text.words import stem
 )
 def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cancelled", "cancellation"),
+        ("installed", "installation"),
+        ("enrolled", "enrolment"),
+        ("fulfilled", "fulfillment"),
+        ("controlled", "controller"),
+    ],
+)
+def test_derived_words_have_one_root(one: str, other: str) -> None:
+    assert root(stem(one)) == root(stem(other))
 
 
 @pytest.mark.parametrize(("one", "other"), [("fill", "file"), ("hall", "hal"), ("profit", "profitable")])

@@ -14,7 +14,10 @@ CONTEXT = Context(
         Source("s2", "source", "Region: Nord\nRevenue: 12 million euros"),
         Source("s3", "document", "Lamps. The Bergen shop has 12 desks. It closes early.", 0, offset=700),
         Source("s4", "source", "The Bergen shop closes after 5 days. The Bergen shop is inspected three times a year."),
-        Source("s5", "source", "The Bergen shop may host 20 markets per calendar year."),
+        Source(
+            "s5", "source", "The Bergen shop may host 20 markets per calendar year. The trainee pays 5% of the fee."
+        ),
+        Source("s6", "source", "The Bergen shop charges $5 per bicycle. The Bergen shop serves 100 guests per week."),
     ]
 )
 
@@ -28,6 +31,10 @@ CONTEXT = Context(
         pytest.param("The Bergen shop closes after 5 hours.", True, id="another unit of time"),
         pytest.param("The Bergen shop is inspected twice a year.", True, id="another frequency"),
         pytest.param("The Bergen shop may host 20 markets per quarter.", True, id="another period of a rate"),
+        pytest.param("The Bergen shop may host 25 fairs per calendar year.", False, id="another thing counted"),
+        pytest.param("The Bergen shop charges $6 per visitor.", False, id="counted by another thing"),
+        pytest.param("The trainer pays 6% of the fee.", False, id="another word of the same root"),
+        pytest.param("The Bergen shop serves 20 guests per working day.", False, id="a working day is no day"),
         pytest.param("The profitable Oslo office employs 45 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
         pytest.param("The Bergen office employs 40 people.", False, id="another subject"),

@@ -41,6 +41,8 @@ _UNTELLING = (
     | CALENDAR
 )
 _NONE: frozenset[str] = frozenset()
+_MEASURED = frozenset(map(stem, "value result figure reading measurement level minimum maximum min max limit".split()))
+"""Names of columns whose bare numbers have the unit of a column "Unit"; those of prices, counts and ages have not."""
 _UNIT_CELL = re.compile(r"(?:^|\|) *units?: ([^|]{1,20})", re.IGNORECASE)
 _SAME_START = 4  # minimum length of a word and its abbreviation, of which one must begin with the other
 
@@ -156,17 +158,19 @@ def _given(text: str, quantity: Quantity) -> tuple[Given, ...]:
     named = (given_by(column.strip()) if colon else ()) or (
         given_by(label.strip()) if len(label) < quantity.start else ()
     )
-    return named or (_given_in_cell(text) if colon and quantity.is_bare else ())
+    stems = content_stems(column)
+    is_measure = colon and quantity.is_bare and stems and stems <= _MEASURED
+    return named or (_given_in_cell(text) if is_measure else ())
 
 
 def _given_in_cell(text: str) -> tuple[Given, ...]:
     """Return the unit that a row has in a cell of its own, below "Unit"."""
     found = _UNIT_CELL.search(text)
-    stated = find_quantities(f"1 {found[1].strip()}")[:1] if found else ()
+    amount = f"1 {found[1].strip()}" if found else ""
     return tuple(
         Given(each.kind, each.unit, each.worth, each.offset, each.scale, each.written)
-        for each in stated
-        if each.unit and each.kind != "date"
+        for each in find_quantities(amount)[:1]
+        if each.unit and each.kind != "date" and each.end + len(each.rate) == len(amount)
     )
 
 

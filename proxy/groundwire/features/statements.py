@@ -151,7 +151,7 @@ def _is_common(word: Word) -> bool:
     return is_listed(word.stem) or word.lower.endswith(_DESCRIBING)
 
 
-_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^】\n]{1,40}】|\]\([^()\s]{1,500}\)")
+_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 _LEANING = re.compile(
     r"\W*(?:it|its|they|their|he|his|she|her|this|that|these|those|there|the (?:company|firm|organi[sz]ation|report|"
     r"former|latter|same)|both|yes|no)\b",

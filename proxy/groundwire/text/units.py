@@ -235,11 +235,11 @@ def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
 _MOST_PARTS = 3
 PERIOD_NAMES = "|".join(SECONDS)
 ADVERB_NAMES = "|".join(ADVERBS)
-YEAR_KIND = "(?:(?:calendar|full|whole|business|working|financial|fiscal|tax|school|academic|policy|insurance) )?"
+PERIOD_KIND = "(?:(?:calendar|full|whole|financial|fiscal|tax|policy|insurance) )?"
 # no rate: "a year ago", "a month or two"
 NOT_NOW = r"(?! (?:ago|earlier|before|prior|later|after|ahead|old|or (?:so|two|more)|long)\b)"
 _PERIOD = re.compile(
-    rf"(?: per | an? | each | every | ?/ ?){YEAR_KIND}(?P<period>{PERIOD_NAMES})\b{NOT_NOW}"
+    rf"(?: per | an? | each | every | ?/ ?){PERIOD_KIND}(?P<period>{PERIOD_NAMES})\b{NOT_NOW}"
     rf"| (?P<adverb>{ADVERB_NAMES})\b",
     re.IGNORECASE,
 )

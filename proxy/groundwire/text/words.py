@@ -99,9 +99,15 @@ def stem(word: str) -> str:
         if lower.endswith(ending) and len(lower) - len(ending) >= least:
             lower = lower[: len(lower) - len(ending)] + replacement
             break
-    if len(lower) > 3 and lower[-1] == lower[-2] and (lower[-1] in "bdgmnprt" or (lower[-1] == "l" and len(lower) > 5)):
-        lower = lower[:-1]  # stopped -> stop, planning -> plan, cancelled -> cancel
+    if len(lower) > 3 and lower[-1] == lower[-2] and lower[-1] in "bdgmnprt":
+        lower = lower[:-1]  # stopped -> stop, planning -> plan
+    lower = _with_one_l(lower)
     return lower.removesuffix("e") if len(lower) > 3 else lower
+
+
+def _with_one_l(word: str) -> str:
+    """Return a long word with one "l" for two at its end: cancelled -> cancel. "install" keeps both."""
+    return word[:-1] if len(word) > 5 and word.endswith(("ell", "ill", "oll", "ull")) else word
 
 
 _ENDINGS = [
@@ -439,5 +445,5 @@ def root(word: str) -> str:
     """Return the stem `word` without its derivational suffix: "organization" and "organize" have the same root."""
     for suffix in _SUFFIXES:
         if len(word) - len(suffix) >= 4 and word.endswith(suffix):
-            return word[: -len(suffix)]
+            return _with_one_l(word[: -len(suffix)])
     return word

@@ -156,18 +156,13 @@ def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
 
 
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
-    """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities, by meaning.
+    """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities, or synonyms.
 
     Content words and negators count.
     """
-    needed = _stems_beside_numbers(claim)
-    for passage in map(context.passage_of, verdict.citations):
-        if passage:
-            stems = passage.stems | passage.heading_stems
-            meanings, roots = set(map(concept, stems)), set(map(root, stems))
-            if all(concept(each) in meanings or root(each) in roots for each in needed):
-                return True
-    return False
+    needed = set(map(concept, _stems_beside_numbers(claim)))
+    cited = map(context.passage_of, verdict.citations)
+    return any(needed <= set(map(concept, each.stems | each.heading_stems)) for each in cited if each)
 
 
 def is_bare_number(claim: Claim) -> bool:
@@ -176,13 +171,16 @@ def is_bare_number(claim: Claim) -> bool:
 
 
 def _stems_beside_numbers(claim: Claim) -> set[str]:
-    """Return the stems of content words and negators outside quantities and their rates; a claim without these negators
-    is another one.
+    """Return the stems of content words and negators outside quantities and the periods of their rates.
+
+    Negators count: without them, the claim is another one. So does what is counted, or counted by.
     """
     text = claim.text
-    spans = [(each.start, each.end + len(each.rate)) for each in find_quantities(text)]
+    quantities = find_quantities(text)
+    spans = [(each.start, each.end + len(each.rate)) for each in quantities]
     spans += [(each.start, each.end) for each in find_frequencies(text)]
-    return {
+    counted = {each for quantity in quantities if quantity.rate for each in (*quantity.nouns, *quantity.each)}
+    return counted | {
         word.stem
         for word in words(text)
         if (word.carries_meaning or word.is_negator)

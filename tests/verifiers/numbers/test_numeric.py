@@ -91,6 +91,10 @@ BYLAWS = (
 WATER = (
     "| Parameter | Result | Unit | Limit |\n|---|---|---|---|\n| Iron | 0.31 | mg/l | 0.20 |\n| Pipe | 15 | mm | 20 |"
 )
+GOODS = (
+    "| Item | Unit | Price |\n|---|---|---|\n| Milk | l | 2 |\n| Flour | kg | 3 |\n\n"
+    "| Unit | Flat | Rent |\n|---|---|---|\n| A | flat A | 1200 |\n| B | flat B | 1350 |"
+)
 CONTRADICTED = [
     ("hours for days", BYLAWS, "Bicycles that are not collected within 28 hours are moved to the cellar."),
     ("another period of a rate", BYLAWS, "Up to 20 working days per quarter may be worked abroad."),
@@ -339,6 +343,8 @@ WHOSE = [
     ("unit of a cell", WATER, "The iron result was 0.31 mg/l.", True),
     ("unit of a cell converted", WATER, "The iron result was 310 µg/l.", True),
     ("a length, not millions", WATER, "The result for the pipe was 1.5 cm.", True),
+    ("a price beside the unit of the goods", GOODS, "The price of milk is $2.", True),
+    ("a rent beside the letter of a flat", GOODS, "The rent of flat A is $1,200.", True),
     ("a rate by its calendar year", BYLAWS, "Up to 20 working days a year may be worked abroad.", True),
     ("label of one letter", LAB, "Sample B had a mass of 12.45 g.", False),
     ("column of the year", YEARS, "Net sales in 2018 were $5,875.0.", True),

@@ -294,7 +294,8 @@ class Candidate:
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
         if quantity.is_bare and self.is_row:
             cell, given = cell_at(self.passage.text, quantity.start), self.parsed.given[self.place]
-            return f"{cell} {given.written}" if given and given.written and given.written not in cell else cell
+            unit = given.written if given else ""
+            return cell if re.search(rf"(?<!\w){re.escape(unit)}(?!\w)", cell) else f"{cell} {unit}"
         return sign + quantity.shown
 
     @cached_property

@@ -12,7 +12,7 @@ from groundwire.caches import memo
 from groundwire.text.binding import search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import compare
-from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS, YEAR_KIND
+from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_KIND, PERIOD_NAMES, SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query
@@ -348,9 +348,9 @@ _DIGITS = r"(?:\d{1,3}|" + "|".join(name for name in _NUMBERS if name not in ("o
 _FREQUENCIES = re.compile(
     rf"\b(?:(?P<times>once|twice|thrice|{_DIGITS}(?= times|(?: ?[-–] ?| to | or ){_DIGITS} times))"
     rf"(?:(?: ?[-–] ?| to | or )(?P<times_to>{_DIGITS}|twice|thrice))?(?: times)?"
-    rf"(?:(?: an?| per| each| every|/) ?{YEAR_KIND}(?P<period>{PERIOD_NAMES})\b{NOT_NOW}| (?P<by>{ADVERB_NAMES})\b)"
+    rf"(?:(?: an?| per| each| every|/) ?{PERIOD_KIND}(?P<period>{PERIOD_NAMES})\b{NOT_NOW}| (?P<by>{ADVERB_NAMES})\b)"
     rf"|(?:every|each) (?:(?P<gap>{_DIGITS})(?:(?: ?[-–] ?| to | or )(?P<gap_to>{_DIGITS}))? )?"
-    rf"(?P<every>{PERIOD_NAMES})s?\b"
+    rf"{PERIOD_KIND}(?P<every>{PERIOD_NAMES})s?\b"
     rf"|(?P<adverb>{ADVERB_NAMES})(?=\s*(?:[.,;:)!?|\n]|$)"
     r"| (?:at|on|in|by|with|before|after|from|until|between|without)\b)"
     r"|(?<![\w.])(?P<code>(?-i:BID|TID|QID|QD|QHS|QOD)|[bt]\.i\.d\b|q\.i\.d\b)\b|q(?P<hours>\d{1,2})h\b)",

@@ -182,13 +182,16 @@ def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> 
 
 
 def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
-    """Return whether any passage of the context has the number, or has the digits of a count with a unit."""
+    """Return whether any passage of the context has the number, or has the digits of a count as a measure."""
     written = [word.stem for word in words(quantity.text) if word.is_number]
     passages = query.context.nearest(written, _MAX_ELSEWHERE)
     query.work.spend(sum(len(passage.quantities) for passage in passages))
     stated = [other for passage in passages for other in passage.quantities]
     is_count = quantity.kind == "count"
-    return any(compare(quantity, each).is_match or (is_count and _has_same_digits(quantity, each)) for each in stated)
+    return any(
+        compare(quantity, each).is_match or (is_count and each.kind == "quantity" and _has_same_digits(quantity, each))
+        for each in stated
+    )
 
 
 def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Candidate]) -> list[Candidate]:
