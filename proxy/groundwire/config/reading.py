@@ -210,7 +210,11 @@ def _siblings(loc: KeyPath) -> list[str]:
         loc = (loc[0], *loc[2:])
     model: type[BaseModel] = Settings
     for step in loc[:-1]:
-        (model,) = _sections(model.model_fields[str(step)].annotation)
+        field = model.model_fields.get(str(step))
+        sections = _sections(field.annotation) if field else []
+        if len(sections) != 1:
+            return []
+        model = sections[0]
     return list(model.model_fields)
 
 

@@ -234,7 +234,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def carrier_side(self, event: Body, request: Body) -> Side | None:
-        """Return the side of an event on which another may be inserted, if it is the last of a finished answer."""
+        """Return the side of an event on which another may be inserted.
+
+        None unless the event is the last one of a finished answer to this request.
+        """
 
     @abstractmethod
     def own_event(self, head: Body) -> Body:

@@ -46,7 +46,7 @@ def forwarded_address(scope: Scope, trusted: Sequence[Network]) -> str:
 
 
 def parse_address(address: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address as X-Forwarded-For has it, with or without a port; None where it is none."""
+    """Parse the address of a connection or one in X-Forwarded-For, with or without a port; None where it is none."""
     bare = address.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]

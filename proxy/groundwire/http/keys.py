@@ -23,12 +23,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
-from groundwire.config import Admin
 from groundwire.errors import ConfigError, GroundwireError
 from groundwire.storage.limits import Limits
+
+if TYPE_CHECKING:
+    from groundwire.config import Admin
 
 log = structlog.get_logger("groundwire.keys")
 

@@ -36,8 +36,9 @@ _FAILURES = (RedisError, OSError, TimeoutError)
 
 
 class SharedRedis:
-    """One Redis, with calls limited to `timeout` seconds. `client` is for one-time preparation, such as scripts.
+    """One Redis, with calls through `ask` limited to `timeout` seconds.
 
+    `client` is only for one-time preparation, such as scripts.
     After a failure it counts as down, and calls fail at once, until it has answered a ping, which is retried in the
     background.
     """

@@ -275,10 +275,7 @@ class Attempts:
         """Return the outcome of one upstream, including its retries; a reply to be discarded has been read."""
         name, started, count = route.upstream.name, time.monotonic(), 0
         while True:
-            try:
-                outcome: Outcome = await self.send(route)
-            except RequestError as error:
-                outcome = error
+            outcome = await self._attempt(route)
             count += 1
             attempts.append(Attempt(name, route.model, outcome_name(outcome)))
             wait = None
@@ -296,6 +293,16 @@ class Attempts:
             if wait is None:
                 return outcome
             await asyncio.sleep(wait)
+
+    async def _attempt(self, route: Route) -> Outcome:
+        """Return the outcome of one attempt.
+
+        The error leaves the frame that caught it: its traceback, kept by a variable there, would keep the request.
+        """
+        try:
+            return await self.send(route)
+        except RequestError as error:
+            return error
 
 
 def _is_error(outcome: Outcome) -> bool:
