@@ -24,13 +24,13 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 KINDS = {
-    "documents": ("documents", "facts_contracts", "facts_technical"),
-    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday"),
+    "documents": ("documents", "facts_contracts", "facts_technical", "facts_free_c"),
+    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", "facts_free_a"),
     "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat"),
     "meaning": ("meaning", "minimal_pairs", "facts_pairs"),
     "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps"),
-    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers"),
-    "summaries": ("summaries", "facts_knowledge"),
+    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", "facts_free_d"),
+    "summaries": ("summaries", "facts_knowledge", "facts_free_b"),
     "prose": ("business", "people_society", "technology_science"),
     "news": ("facts_news", "facts_reference"),
     "structured": ("structured", "facts_records", "facts_tables", "facts_cells"),

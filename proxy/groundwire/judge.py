@@ -232,7 +232,7 @@ class Judge:
         if case.numeric and is_bare_number(case.claim):
             case.verdicts.append(case.numeric)
             return
-        if case.numeric and is_certain(case.claim, case.numeric, context):
+        if case.numeric and not case.verdicts and is_certain(case.claim, case.numeric, context):
             case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
             return
         case.read = case.claim if self.max_chars else spell_out(case.claim, context)

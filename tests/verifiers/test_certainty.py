@@ -18,6 +18,7 @@ CONTEXT = Context(
             "s5", "source", "The Bergen shop may host 20 markets per calendar year. The trainee pays 5% of the fee."
         ),
         Source("s6", "source", "The Bergen shop charges $5 per bicycle. The Bergen shop serves 100 guests per week."),
+        Source("s7", "source", "Version 6.2 is supported until 31 March."),
     ]
 )
 
@@ -31,6 +32,8 @@ CONTEXT = Context(
         pytest.param("The Bergen shop closes after 5 hours.", True, id="another unit of time"),
         pytest.param("The Bergen shop is inspected twice a year.", True, id="another frequency"),
         pytest.param("The Bergen shop may host 20 markets per quarter.", True, id="another period of a rate"),
+        pytest.param("Version 6.3 is supported until 30 September.", False, id="two numbers differ"),
+        pytest.param("Version 6.2 is supported until 30 September.", True, id="one of two numbers differs"),
         pytest.param("The Bergen shop may host 25 fairs per calendar year.", False, id="another thing counted"),
         pytest.param("The Bergen shop charges $6 per visitor.", False, id="counted by another thing"),
         pytest.param("The trainer pays 6% of the fee.", False, id="another word of the same root"),

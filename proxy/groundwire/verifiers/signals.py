@@ -147,12 +147,14 @@ CERTAIN_SCORE = 0.02
 
 
 def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
-    """Return whether nothing but a number, its unit or its rate tells a claim from a passage with another value.
+    """Return whether nothing but one number, its unit or its rate tells a claim from a passage with another value.
 
     `verdict` is the numeric one.
     """
-    is_mismatch = verdict.label == "contradicted" and verdict.method == "mismatch"
-    return is_mismatch and is_stated_together(claim, verdict, context)
+    if verdict.label != "contradicted" or verdict.method != "mismatch" or len(verdict.numbers) != 1:
+        return False
+    others = words(claim.text.replace(verdict.numbers[0].text, " "))
+    return _are_cited(_stems_beside_numbers(claim) | {each.stem for each in others if each.is_number}, verdict, context)
 
 
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
@@ -160,7 +162,12 @@ def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool
 
     Content words and negators count.
     """
-    needed = set(map(concept, _stems_beside_numbers(claim)))
+    return _are_cited(_stems_beside_numbers(claim), verdict, context)
+
+
+def _are_cited(stems: Set[str], verdict: Verdict, context: Context) -> bool:
+    """Return whether a passage that a verdict cites has all these words, or synonyms."""
+    needed = set(map(concept, stems))
     cited = map(context.passage_of, verdict.citations)
     return any(needed <= set(map(concept, each.stems | each.heading_stems)) for each in cited if each)
 
