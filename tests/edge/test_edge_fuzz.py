@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from clients import JSON_HEADERS, RawClient, fetch, post_chat
+from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from proxies import Proxy, serving
@@ -30,7 +30,7 @@ often = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 @pytest.fixture(scope="module")
 def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """A proxy with a store and all optional features enabled."""
+    """A proxy with a store and all optional features enabled, whose tables exist: they are created in the background."""
     folder = tmp_path_factory.mktemp("fuzzed")
     config: dict[str, Any] = {
         "upstreams": {"up": {"base_url": _upstream_server.base_url, "ollama": "yes"}},
@@ -38,6 +38,8 @@ def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) ->
         "information_budget": {**ON, "memory_gate": ON, "trace_auditing": ON},
     }
     with serving(config, folder, {"GROUNDWIRE_ADMIN_KEY": KEY}) as proxy:
+        admin = (("authorization", f"Bearer {KEY}"),)
+        until(lambda: fetch(proxy.port, "GET", "/v1/grounding/none", admin).status != 503, "the store never opened")
         yield proxy
 
 

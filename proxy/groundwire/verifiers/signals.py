@@ -147,7 +147,7 @@ CERTAIN_SCORE = 0.02
 
 
 def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
-    """Return whether nothing but one number, its unit or its rate tells a claim from a passage with another value.
+    """Return whether one number, its unit or its rate alone distinguishes a claim from a passage with another value.
 
     `verdict` is the numeric one.
     """
