@@ -30,7 +30,7 @@ often = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 @pytest.fixture(scope="module")
 def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """A proxy with a store and all optional features enabled, whose tables exist: they are created in the background."""
+    """A proxy with all optional features enabled and a store whose tables have been created in the background."""
     folder = tmp_path_factory.mktemp("fuzzed")
     config: dict[str, Any] = {
         "upstreams": {"up": {"base_url": _upstream_server.base_url, "ollama": "yes"}},
