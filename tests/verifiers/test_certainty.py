@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.domain import Claim, Source
+from groundwire.domain import Claim, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.verifiers.numbers import numeric
@@ -21,6 +21,11 @@ CONTEXT = Context(
         Source("s7", "source", "Version 6.2 is supported until 31 March."),
     ]
 )
+
+
+def checked(text: str) -> tuple[Claim, Verdict | None]:
+    claim = Claim("c1", text, 0, len(text))
+    return claim, numeric.verify(claim, CONTEXT, Policy())
 
 
 @pytest.mark.parametrize(
@@ -46,8 +51,7 @@ CONTEXT = Context(
     ],
 )
 def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str, settles: bool) -> None:
-    claim = Claim("c1", text, 0, len(text))
-    verdict = numeric.verify(claim, CONTEXT, Policy())
+    claim, verdict = checked(text)
     assert (verdict is not None and is_certain(claim, verdict, CONTEXT)) is settles
 
 
@@ -61,7 +65,6 @@ def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str,
     ],
 )
 def test_a_number_is_stated_together_with_the_other_words_or_their_synonyms(text: str, is_stated: bool) -> None:
-    claim = Claim("c1", text, 0, len(text))
-    verdict = numeric.verify(claim, CONTEXT, Policy())
+    claim, verdict = checked(text)
     assert verdict is not None
     assert is_stated_together(claim, verdict, CONTEXT) is is_stated

@@ -158,11 +158,13 @@ def _given(text: str, quantity: Quantity) -> tuple[Given, ...]:
     named = (given_by(column.strip()) if colon else ()) or (
         given_by(label.strip()) if len(label) < quantity.start else ()
     )
+    if named or not (colon and quantity.is_bare):
+        return named
     stems = content_stems(column)
-    is_measure = colon and quantity.is_bare and stems and stems <= _MEASURED
-    return named or (_given_in_cell(text) if is_measure else ())
+    return _given_in_cell(text) if stems and stems <= _MEASURED else ()
 
 
+@memo(64, 2048, long_entries=64)
 def _given_in_cell(text: str) -> tuple[Given, ...]:
     """Return the unit that a row has in a cell of its own, below "Unit"."""
     found = _UNIT_CELL.search(text)

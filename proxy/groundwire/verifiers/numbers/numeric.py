@@ -186,7 +186,7 @@ def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
     written = [word.stem for word in words(quantity.text) if word.is_number]
     passages = query.context.nearest(written, _MAX_ELSEWHERE)
     query.work.spend(sum(len(passage.quantities) for passage in passages))
-    stated = [other for passage in passages for other in passage.quantities]
+    stated = (other for passage in passages for other in passage.quantities)
     is_count = quantity.kind == "count"
     return any(
         compare(quantity, each).is_match or (is_count and each.kind == "quantity" and _has_same_digits(quantity, each))
