@@ -24,16 +24,16 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 KINDS = {
-    "documents": ("documents", "facts_contracts", "facts_technical", "facts_free_c"),
-    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", "facts_free_a"),
+    "documents": ("documents", "facts_contracts", "facts_technical", "facts_free_c", "facts_free_h"),
+    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", "facts_free_a", "facts_free_e"),
     "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat"),
     "meaning": ("meaning", "minimal_pairs", "facts_pairs"),
     "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps"),
     "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", "facts_free_d"),
-    "summaries": ("summaries", "facts_knowledge", "facts_free_b"),
+    "summaries": ("summaries", "facts_knowledge", "facts_free_b", "facts_free_f"),
     "prose": ("business", "people_society", "technology_science"),
     "news": ("facts_news", "facts_reference"),
-    "structured": ("structured", "facts_records", "facts_tables", "facts_cells"),
+    "structured": ("structured", "facts_records", "facts_tables", "facts_cells", "facts_free_g"),
 }
 """How the names of the files of schemas begin, by kind."""
 
