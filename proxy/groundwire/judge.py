@@ -383,13 +383,22 @@ def _withheld(verdict: Verdict) -> Verdict:
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict of the highest rank, with the evidence and reasons of all that have the same label."""
+    """Return the verdict of the highest rank, with the evidence and reasons of all that have the same label.
+
+    That a source states the numbers of a claim is no reason of its own beside a passage that supports the claim.
+    """
     gravest = max(verdicts, key=lambda verdict: GRAVITY[verdict.label])
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
     places = {(citation.source, citation.start, citation.end): citation for citation in cited}
-    reasons = dict.fromkeys(verdict.reason for verdict in agreeing if verdict.reason)
+    told = [verdict for verdict in agreeing if not _restates(verdict)] or agreeing
+    reasons = dict.fromkeys(verdict.reason for verdict in told if verdict.reason)
     return replace(gravest, citations=tuple(reversed(places.values())), reason=" ".join(reasons))
+
+
+def _restates(verdict: Verdict) -> bool:
+    """Return whether a verdict says no more than that a source states the numbers of a claim."""
+    return verdict.verifier == "numeric" and verdict.label == "supported" and verdict.method != "derived"
 
 
 def unjudged(claim: Claim, method: str, reason: str) -> Judgement:

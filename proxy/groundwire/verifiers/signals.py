@@ -39,9 +39,9 @@ class Signals(NamedTuple):
     nearly all of the claim's other words denies one of them, or has its opposite or another name in its place.
 
     `derived`, `absent` and `wrong` are flags from the numeric verdict, whose method is that of the claim's least
-    certain number. `derived` is 1 if it is supported and that number was derived, converted or rounded, or is stated in
-    a passage with all other words of the claim; `absent` if no passage about the claim has that number, `wrong` if the
-    sources contradict it.
+    certain number. `derived` is 1 if it is supported and a number was derived or that one converted or rounded, or if
+    all are stated in a passage with all other words of the claim; `absent` if no passage about the claim has that
+    number, `wrong` if the sources contradict it.
     """
 
     model: float

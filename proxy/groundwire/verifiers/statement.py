@@ -55,7 +55,8 @@ def combined_verdict(
     match: Match = "model" if found else "words"
     doubted = found.doubted if found else missing_words(claim, evidence)
     reason, cited = explain(label, claim, evidence, score, doubted, match)
-    if label != "supported" and numeric is not None and (signals.wrong or signals.absent):
+    is_about_number = signals.wrong or (signals.absent and label == "unsupported")
+    if label != "supported" and numeric is not None and is_about_number:
         reason, cited = numeric.reason, numeric.citations or cited
     elif label == "contradicted" and veto is not None:
         why, passage = veto

@@ -39,7 +39,10 @@ from groundwire.verifiers.selection import spell_out
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """The result for one quantity of the claim. `label` is None if the quantity asserts nothing about a source."""
+    """The result for one quantity of the claim. `label` is None if the quantity asserts nothing about a source.
+
+    `stated` is the quantity as a source states it, in place of a reason.
+    """
 
     label: str | None
     method: str
@@ -48,6 +51,7 @@ class _Finding:
     citations: tuple[Citation, ...] = ()
     flag: str = ""
     number: FlaggedNumber | None = None
+    stated: str = ""
 
 
 _NO_FINDING = _Finding(None, "", "", 0.0)
@@ -122,7 +126,7 @@ def _frequency_finding(compared: FrequencyComparison) -> _Finding:
 
 
 def _stated_finding(written: str, cited: tuple[Citation, ...]) -> _Finding:
-    return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
+    return _Finding("supported", "exact", "", 0.8, cited, stated=written)
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -231,9 +235,9 @@ def _supported_finding(target: Binding, best: Candidate) -> _Finding:
     if best.relation is Relation.UNSCALED:
         reason = f"The source has the digits of {claimed.text}, without a scale such as millions."
         return _Finding("supported", "exact", reason, 0.7, (best.cite(),))
-    how = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {best.value}"
+    stated = claimed.text if best.relation is Relation.EXACT else best.value
     score = 0.8 + 0.2 * min(1.0, best.coverage)
-    return _Finding("supported", best.relation.value, f"{claimed.text}: {how}.", score, (best.cite(),))
+    return _Finding("supported", best.relation.value, "", score, (best.cite(),), stated=stated)
 
 
 def _may_contradict(candidate: Candidate, target: Binding) -> bool:
@@ -394,26 +398,40 @@ def _limit_verdict(limit: Exception, extracted: int, policy: NumericPolicy) -> V
 
 
 def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | None:
-    """Combine findings into one verdict: the label of the worst, with all reasons and citations of that label."""
+    """Combine findings into one verdict: the label of the worst, with all reasons and citations of that label.
+
+    Its method is `derived` if any number of a supported claim was calculated.
+    """
     if not findings:
         return None
     order = ("contradicted", "unsupported", "supported")
-    worst = min(findings, key=lambda finding: (order.index(finding.label or "supported"), finding.score))
+    worst = min(
+        findings,
+        key=lambda each: (order.index(each.label or "supported"), each.method != "derived", each.score),
+    )
     alike = [finding for finding in findings if finding.label == worst.label]
     citations = tuple(dict.fromkeys(citation for finding in alike for citation in finding.citations))
     flags = tuple(dict.fromkeys(finding.flag for finding in findings if finding.flag and policy.auto_flag))
     return Verdict(
         "numeric",
         worst.label,  # type: ignore[arg-type]
-        round(worst.score, 4),
+        round(min(finding.score for finding in alike), 4),
         worst.method,
-        " ".join(dict.fromkeys(finding.reason for finding in alike)),
+        _reason(alike),
         citations,
         flags,
         extracted=len(findings),
         validated=sum(finding.label == "supported" for finding in findings),
         numbers=tuple(finding.number for finding in findings if finding.number and finding.label != "supported"),
     )
+
+
+def _reason(findings: Sequence[_Finding]) -> str:
+    """Return one sentence for all numbers that are stated, and one for each other finding."""
+    *others, last = dict.fromkeys(each.stated for each in findings if each.stated) or ("",)
+    stated = f"{', '.join(others)} and {last}" if others else last
+    reasons = dict.fromkeys(each.reason for each in findings if each.reason)
+    return " ".join([f"The source states {stated}."] * bool(stated) + [*reasons])
 
 
 _FOR_OTHER_THINGS = "is in the sources only for something else"
