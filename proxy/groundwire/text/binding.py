@@ -416,9 +416,10 @@ _REACH = 4000  # maximum characters between a note and its numbers
 _CLAUSE_END = re.compile(r"[\n.;,|()]|: ")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
 _SCALE_NOTE = re.compile(
-    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
-    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
-    re.IGNORECASE,
+    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b|(?<=, )thousand(?= \w+$))"
+    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b|(?<=, )million(?= \w+$))"
+    r"|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b|(?<=, )billion(?= \w+$))",
+    re.IGNORECASE | re.MULTILINE,
 )
 _SCALE_ASIDE = re.compile(  # a note of a table's header on all its numbers, in brackets after the label of the row
     r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"

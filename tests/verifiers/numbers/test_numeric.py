@@ -159,6 +159,30 @@ def test_a_number_without_support_is_flagged(source: str, text: str) -> None:
     assert label(text, source) in ("contradicted", "unsupported")
 
 
+REGIONS = """Sales by region, thousand units
+
+| Region | 2023 | 2024 |
+|---|---|---|
+| North | 412 | 455 |
+| West | 530 | 541 |
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("North sold 455 thousand units in 2024.", "supported"),
+        ("North sold 455,000 units in 2024.", "supported"),
+        ("North sold 541 thousand units in 2024.", "contradicted"),
+        ("North sold 412 thousand units in 2024.", "contradicted"),
+        ("West sold 530 units in 2023.", "supported"),
+        ("West sold 412 units in 2023.", "contradicted"),
+    ],
+)
+def test_counts_in_columns_named_by_years_belong_to_their_rows(text: str, expected: str) -> None:
+    assert label(text, REGIONS) == expected
+
+
 def test_the_right_number_of_the_wrong_row_is_misattributed_and_both_rows_are_cited() -> None:
     verdict = check("Cloud revenue was $301.2 million in 2024.", TABLE)
     assert verdict is not None

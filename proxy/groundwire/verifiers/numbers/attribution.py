@@ -79,13 +79,19 @@ def _is_comparable(match: Candidate, other: Candidate) -> bool:
         return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
     if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
         return False  # "three weeks" and "14 years" rarely describe one thing
-    is_below = match.is_row and other.is_row and match.binding.own == other.binding.own != frozenset()
+    is_below = match.is_row and other.is_row and _column(match) == _column(other) != (frozenset(), ())
     is_few = is_enumeration(claimed)
     if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
         return False
     if here.kind == there.kind:
         return here.unit == there.unit or here.kind == "currency"
     return here.is_bare and match.is_row and other.is_row and there.kind in ("currency", "percentage")
+
+
+def _column(cell: Candidate) -> tuple[frozenset[str], tuple[float, ...]]:
+    """Return what names the column of a number in a row: words, and the bounds of a date."""
+    dates = cell.binding.dates[:1] if cell.binding.has_own_dates else ()
+    return cell.binding.own, tuple(bound for each in dates for bound in (each.low, each.high))
 
 
 def _counts(candidate: Candidate, nouns: Sequence[str]) -> bool:
