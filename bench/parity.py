@@ -5,8 +5,8 @@
 
 BEFORE holds one line per answer: its set, its id and its report in the wire format. `--reasons` compares the texts of
 reasons and warnings too. The suites of the project (bench/suites) come along unless `--no-suites` is given; `--limit`
-is the number of answers per file. Differing answers are counted by the first change: verdict, flags, or anything
-else.
+is the number of answers per file. Differing answers are counted by the first change: verdict, flags, labels of
+claims, or anything else.
 """
 
 from __future__ import annotations
@@ -63,8 +63,11 @@ def difference(before: Any, after: Any) -> str:
     for name in ("verdict", "flags"):
         if before.get(name) != after.get(name):
             return name
-    labels = [[claim.get("verdict") for claim in each.get("claims", ())] for each in (before, after)]
-    return "claims" if labels[0] != labels[1] else "other"
+    return "claims" if _labels(before) != _labels(after) else "other"
+
+
+def _labels(report: Any) -> list[str]:
+    return [claim["label"] for choice in report["choices"] for claim in choice["claims"]]
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ DEPLOY = Path(__file__).parent.parent / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 DOCKERFILE = (DEPLOY.parent / "Dockerfile").read_text(encoding="utf-8")
+VERSION = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 UID = int(re.findall(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)[0])
 SLACK_S = 10
 
@@ -125,6 +127,16 @@ def test_compose_runs_the_proxy_with_settings_that_fit() -> None:
 
 
 # --- Kubernetes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.stem)
+def test_the_image_has_the_version_of_the_package(file: Path) -> None:
+    assert groundwire_of(file)["image"] == f"groundwire:{VERSION}"
+
+
+def test_the_chart_installs_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((DEPLOY / "helm/groundwire/Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["appVersion"] == VERSION
 
 
 @pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.stem)

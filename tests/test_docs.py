@@ -14,15 +14,18 @@ import pytest
 from groundwire.backends.loading import load_judge
 from groundwire.cli import app
 from groundwire.config import load_settings
+from groundwire.dialects.dialect import Answer
 from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import HEADERS, Options
-from groundwire.domain import Choice, Exchange, Status
+from groundwire.domain import Choice, Claim, Exchange, Source, Status
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
 from groundwire.pipeline import verify
+from groundwire.policy import Policy
 from groundwire.scoring.aggregate import FLAGS
 
 ROOT = Path(__file__).parent.parent
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WIRE = (ROOT / "docs/wire.md").read_text(encoding="utf-8")
 PAGES = [
@@ -34,8 +37,8 @@ PAGES = [
 ]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def differences(promised: Any, real: Any, place: str = "") -> list[str]:
@@ -115,6 +118,37 @@ def test_every_flag_is_documented(flag: str) -> None:
 @pytest.mark.parametrize("option", [*Options.model_fields, *HEADERS, *get_args(Status)])
 def test_every_option_and_status_is_documented(option: str) -> None:
     assert re.search(rf"`(?:grounding)?\.?{option}`", WIRE)
+
+
+def test_the_example_of_a_verifier_works() -> None:
+    module: dict[str, Any] = {}
+    exec(blocks("python", CONTRIBUTING)[0], module)
+    context = Context([Source("s", "source", "Write to info@acme.org.")])
+    for address, label in (("help@acme.org", "unsupported"), ("info@acme.org", None)):
+        text = f"Write to {address}."
+        verdict = module["verify"](Claim("c1", text, 0, len(text)), context, Policy())
+        assert (verdict and verdict.label) == label
+
+
+def test_the_example_of_a_dialect_works() -> None:
+    module: dict[str, Any] = {}
+    exec(blocks("python", CONTRIBUTING)[1], module)
+    answer = Answer(module["ANSWERS"], 1)
+    for event in ({"text": "Hello", "done": False}, {"text": " there.", "done": True}):
+        answer.add(event)
+    assert [(each.text, each.finish_reason) for each in answer.choices()] == [("Hello there.", "stop")]
+
+
+def test_the_lines_that_an_addition_changes_are_in_the_code() -> None:
+    removed = re.findall(r"^- (.*)$", "".join(blocks("diff", CONTRIBUTING)), re.MULTILINE)
+    settings = re.search(r"^## Add a setting\n(.*?)^## ", CONTRIBUTING, re.MULTILINE | re.DOTALL)
+    assert settings
+    rows = re.findall(r"^\| `([\w./]+)`.*? \| (.*) \|$", settings[1], re.MULTILINE)
+    lines = [*removed, *(line for _, cell in rows for line in re.findall(r"`([^`]*=[^`]*|[^`]*: [^`]*)`", cell))]
+    assert len(lines) > 8
+    code = [*(ROOT / "proxy").rglob("*.py"), ROOT / "config.yaml"]
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in code)
+    assert [line for line in lines if line not in texts] == []
 
 
 def anchors(page: Path) -> set[str]:

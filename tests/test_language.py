@@ -40,3 +40,28 @@ def test_each_fault_is_found_and_shown(tmp_path: Path) -> None:
     assert "[told]" in shown
     assert "one.py:5: CX6" in shown
     assert "one.py:4: read_told" in shown
+
+
+def test_each_page_is_measured_alone(tmp_path: Path) -> None:
+    write(tmp_path, '"""Parse dates."""\n')
+    (tmp_path / "docs/decisions").mkdir(parents=True)
+    for name in ("docs/plain.md", "docs/wire.md", "docs/decisions/0001-x.md", "CHANGELOG.md"):
+        (tmp_path / name).write_text("A fee is a number.\n" * 400, encoding="utf-8")
+    idiom = "The fee stands beside it.\n\nThe number bears nothing.\n"
+    for name in ("docs/wire.md", "docs/decisions/0001-x.md", "CHANGELOG.md"):
+        (tmp_path / name).write_text(idiom, encoding="utf-8")
+    failed = run(tmp_path, "--quiet")
+    assert failed.stdout.splitlines() == [
+        f"{name}: texts over a limit (--show {name} lists them)"
+        for name in ("CHANGELOG.md", "docs/decisions/0001-x.md", "docs/wire.md")
+    ]
+
+
+def test_comments_of_settings_are_measured(tmp_path: Path) -> None:
+    write(tmp_path, '"""Parse dates."""\n')
+    settings = "# Settings.\nfee:\n  on: true  # whether it is told\n  url: 'x#y'\n  at: 1  # a number\n"
+    (tmp_path / "config.yaml").write_text(settings, encoding="utf-8")
+    failed = run(tmp_path, "--quiet")
+    assert failed.stdout == "config.yaml: texts over a limit (--show config.yaml lists them)\n"
+    shown = run(tmp_path, "--show", "config.yaml").stdout
+    assert "config.yaml:3: whether it is told" in shown

@@ -2,9 +2,10 @@
 
     python tools/dist_check.py
 
-Checks that wheel and sdist hold no tests, benchmarks or training files, that typing and licence files ship, that the
-commands run, that a distribution with a top-level module `proxy` is unharmed, and that the numbers of dependencies and
-of installed bytes are within their bounds. Needs `uv` and access to a package index.
+Checks that wheel and sdist hold no tests, benchmarks, training files or data but the sample of `groundwire eval`, that
+typing and licence files ship, that the commands run, that a distribution with a top-level module `proxy` is unharmed,
+and that the numbers of dependencies and of installed bytes are within their bounds. Needs `uv` and access to a package
+index.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ UV = str(Path(sys.executable).parent / "uv")
 MAX_DEPENDENCIES = 10
 MAX_INSTALLED_MB = 230.0
 """ONNX Runtime and numpy take 133 MB of it, and the shipped model 23 MB."""
+DATA = (
+    *(".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".npy", ".npz", ".pkl", ".db", ".sse"),
+    *(".gz", ".bz2", ".xz", ".zst", ".zip"),
+)
+"""Endings of files that hold data: none ships except those in `SHIPPED_DATA`."""
+SHIPPED_DATA = ("groundwire/evaluation/sample.jsonl",)
+"""The rows that `groundwire eval` measures when it is given no file."""
 FOREIGN = ("tests/", "bench/", "training/", "tools/", "examples/", "docs/", ".bench/")
 REQUIRED = (
     "groundwire/py.typed",
@@ -97,14 +105,19 @@ def content_problems(wheel: Path, sdist: Path) -> Iterator[str]:
     with tarfile.open(sdist) as archive_:
         sources = [name.partition("/")[2] for name in archive_.getnames()]
     yield from (f"the wheel holds {name}" for name in packed if not name.startswith(("groundwire/", "groundwire-")))
-    yield from (f"the wheel holds {name}" for name in packed if name.endswith((".pyc", ".jsonl.gz")))
-    yield from (f"the sdist holds {name}" for name in sources if name.startswith(FOREIGN))
-    yield from (f"the wheel lacks {name}" for name in REQUIRED if name not in packed)
+    yield from (f"the wheel holds {name}" for name in packed if name.endswith(".pyc") or is_stray_data(name))
+    yield from (f"the sdist holds {name}" for name in sources if name.startswith(FOREIGN) or is_stray_data(name))
+    yield from (f"the wheel lacks {name}" for name in (*REQUIRED, *SHIPPED_DATA) if name not in packed)
     for name in ("LICENSE", "NOTICE"):
         if not any(each.endswith(f".dist-info/licenses/{name}") for each in packed):
             yield f"the wheel lacks {name}"
         if name not in sources:
             yield f"the sdist lacks {name}"
+
+
+def is_stray_data(name: str) -> bool:
+    """Return whether a file of a wheel or sdist holds data that is not meant to ship."""
+    return name.endswith(DATA) and name.removeprefix("proxy/") not in SHIPPED_DATA
 
 
 def install(folder: Path, wheel: Path) -> Path:

@@ -1,24 +1,30 @@
 """Measure the size and shape of the package, side by side with well-made libraries.
 
-    python tools/figures.py            a Markdown table, as in docs/architecture.md
+    python tools/figures.py            two Markdown tables, as in docs/architecture.md
 
 The libraries are measured as they are installed in this environment, by the same code. Lines count everything in
 `.py` files. A function's length is from its `def` to its last line. A cycle is two or more modules that import each
-other at import time, directly or through others.
+other at import time, directly or through others. Dependencies are those without extras; the installed size includes
+theirs, without byte code. The second table compares with the goals of the project; the files that a request enters are
+counted by `path_of_request.py`, which starts a server.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import importlib.util
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import path_of_request
 from language import measure_code
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ANCHORS = ("httpx", "starlette", "structlog")
 LONG = 40  # lines of a function
@@ -36,6 +42,8 @@ class Shape:
     openings: float
     whats: float
     cycles: int
+    dependencies: int
+    megabytes: float
 
     def cells(self) -> tuple[str, ...]:
         """Return the figures as text, in the order of `ROWS`."""
@@ -45,6 +53,8 @@ class Shape:
             f"{self.openings:.1f} %",
             f"{self.whats:.1f}",
             str(self.cycles),
+            str(self.dependencies),
+            f"{self.megabytes:.0f} MB" if self.megabytes >= 10 else f"{self.megabytes:.1f} MB",
         )
 
 
@@ -54,11 +64,15 @@ ROWS = (
     "docstrings that open with what, how, whether …",
     '"what" per 1,000 words of docstring',
     "import cycles",
+    "direct dependencies",
+    "installed, with all dependencies",
 )
+MAX_LINES, MAX_DEPENDENCIES, MAX_MEGABYTES, MAX_FILES = 26_000, 10, 150, 45
+"""The goals of the project for the package."""
 
 
-def measure(folder: Path) -> Shape:
-    """Measure the package in a folder."""
+def measure(folder: Path, required: Sequence[Requirement]) -> Shape:
+    """Measure the package in a folder, which requires others."""
     paths = sorted(folder.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     lengths = [length for tree in trees.values() for length in _function_lengths(tree)]
@@ -73,6 +87,8 @@ def measure(folder: Path) -> Shape:
         openings=100 * sum(len(each.openings) for each in figures) / max(1, docstrings),
         whats=1000 * sum(each.whats for each in figures) / max(1, words),
         cycles=count_cycles(_imports(folder, trees)),
+        dependencies=len(required),
+        megabytes=(_folder_size(folder) + sum(map(_installed_size, closure(required)))) / 1e6,
     )
 
 
@@ -153,9 +169,38 @@ def count_cycles(graph: Mapping[str, set[str]]) -> int:
     return groups
 
 
-def dependencies(pyproject: Path) -> int:
-    """Count the direct dependencies of a base install."""
-    return len(tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["dependencies"])
+def own_requirements(pyproject: Path) -> list[Requirement]:
+    """Return the direct dependencies of a base install."""
+    return [*map(Requirement, tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["dependencies"])]
+
+
+def requirements(name: str, extra: str = "") -> list[Requirement]:
+    """Return the dependencies of an installed distribution, those of an extra included, that apply here."""
+    found = map(Requirement, importlib.metadata.requires(name) or ())
+    return [each for each in found if each.marker is None or each.marker.evaluate({"extra": extra})]
+
+
+def closure(required: Iterable[Requirement]) -> set[str]:
+    """Return the names of the distributions that are required, directly or through others."""
+    waiting = [(each, extra) for each in required for extra in ("", *each.extras)]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        each, extra = waiting.pop()
+        if (key := (canonicalize_name(each.name), extra)) not in seen:
+            seen.add(key)
+            waiting += [(inner, of) for inner in requirements(each.name, extra) for of in ("", *inner.extras)]
+    return {name for name, _ in seen}
+
+
+def _installed_size(name: str) -> int:
+    """Return the bytes of an installed distribution, without byte code."""
+    distribution = importlib.metadata.distribution(name)
+    paths = (Path(str(each.locate())) for each in distribution.files or () if each.suffix != ".pyc")
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def _folder_size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
 def main() -> int:
@@ -165,12 +210,17 @@ def main() -> int:
     folders = {
         name: Path(spec.origin).parent for name in ANCHORS if (spec := importlib.util.find_spec(name)) and spec.origin
     }
-    shapes = {"groundwire": measure(root / "proxy/groundwire"), **{name: measure(at) for name, at in folders.items()}}
+    ours = measure(root / "proxy/groundwire", own_requirements(root / "pyproject.toml"))
+    shapes = {"groundwire": ours, **{name: measure(at, requirements(name)) for name, at in folders.items()}}
     print("| |", " | ".join(shapes), "|")
     print("|---|" + "---|" * len(shapes))
     for row, cells in zip(ROWS, zip(*(shape.cells() for shape in shapes.values()), strict=True), strict=True):
         print(f"| {row} |", " | ".join(cells), "|")
-    print(f"\nDirect dependencies of a base install: {dependencies(root / 'pyproject.toml')}")
+    print("\n| groundwire | goal | measured |\n|---|---|---|")
+    print(f"| lines | {MAX_LINES / 1000:.0f} k | {ours.lines / 1000:.1f} k |")
+    print(f"| direct dependencies | {MAX_DEPENDENCIES} | {ours.dependencies} |")
+    print(f"| installed, with all dependencies | {MAX_MEGABYTES} MB | {ours.megabytes:.0f} MB |")
+    print(f"| files that one unstreamed request enters | {MAX_FILES} | {len(path_of_request.measure())} |")
     return 0
 
 

@@ -39,8 +39,9 @@ JudgeName = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="Who decides what no exact check does: a model of an upstream, self (the model that answered), "
-        "encoder:PATH_OR_ID, encoder, or off. Default: judge.by of the settings.",
+        help="The judge of claims that exact checks leave open: a model of an upstream, self (the model that "
+        "answered), external (the service at judge.url), encoder:PATH_OR_ID, encoder, or off. Default: judge.by of "
+        "the settings.",
     ),
 ]
 

@@ -167,13 +167,13 @@ class Judge:
             given = answers if opened.is_asked else [None] * len(opened.open)
             for case, answer in zip(opened.open, given, strict=True):
                 if answer is None:
-                    case.verdicts += self._decided(case, None, context, policy, self._degraded())
+                    case.verdicts += self._combined(case, None, context, policy, self._degraded())
                 elif isinstance(answer, Unavailable):
                     case.verdicts += self._unanswered(case, answer.cause, context, policy)
                 elif self.max_chars:
-                    case.verdicts += _judged(case, answer, context, policy)
+                    case.verdicts += _verdicts_of_language_model(case, answer, context, policy)
                 else:
-                    case.verdicts += self._decided(case, answer, context, policy)
+                    case.verdicts += self._combined(case, answer, context, policy)
         return [each if isinstance(each, Judgement) else _concluded(each, context, policy) for each in opened.found]
 
     def _answers(self, questions: Sequence[Question]) -> Sequence[Opinion]:
@@ -203,7 +203,7 @@ class Judge:
         if is_open:
             with timed("statement"):
                 found = _checked("statement", lambda: exact_verdict(claim, context, denials=not self.max_chars))
-                case.verdicts += [_flagged(each, claim, context) for each in found]
+                case.verdicts += [_with_citation_flag(each, claim, context) for each in found]
         is_exact = bool(case.verdicts)
         is_open = is_open and not is_exact
         for name, verify in self.verifiers:
@@ -242,12 +242,12 @@ class Judge:
         """Return the verdicts of the fallback, or by words, on a claim that the model did not answer."""
         degraded = UNANSWERED.get(cause, "no_verdict")
         if self.fallback is None:
-            return list(self._decided(case, None, context, policy, degraded))
+            return list(self._combined(case, None, context, policy, degraded))
         first, *rest = self.fallback.one(case.claim, context, policy).verdicts or (_NOTHING,)
         case.verdicts.clear()
         return [replace(first, degraded=degraded), *rest]
 
-    def _decided(
+    def _combined(
         self, case: _Case, answer: Entailment | None, context: Context, policy: Policy, degraded: str = ""
     ) -> Iterator[Verdict]:
         """Yield the verdict on an open claim, by words if the model gave no answer, and the verdict on numbers.
@@ -261,7 +261,7 @@ class Judge:
             return
         combination = words_alone() if answer is None else self.combination
         verdict = combined_verdict(case.read, case.evidence, answer, numbers, context, policy, combination)
-        yield replace(_flagged(verdict, case.claim, context), degraded=degraded)
+        yield replace(_with_citation_flag(verdict, case.claim, context), degraded=degraded)
         if numbers and numbers.label == "supported":
             yield numbers
         elif numbers and verdict.label != "supported":
@@ -284,7 +284,7 @@ def calibrated(verdict: Verdict) -> Verdict:
     return replace(verdict, score=_NUMBER_SCORES[verdict.label]) if is_rejected else verdict
 
 
-def _flagged(verdict: Verdict, claim: Claim, context: Context) -> Verdict:
+def _with_citation_flag(verdict: Verdict, claim: Claim, context: Context) -> Verdict:
     """Return the verdict, with a flag if its claim cites a source that does not exist."""
     is_unknown = any(context.resolve(label) is None for label in claim.cited)
     return replace(verdict, flags=("unknown_citation",)) if is_unknown else verdict
@@ -295,13 +295,13 @@ def _cited(claim: Claim, context: Context) -> set[str]:
     return {source.id for label in claim.cited if (source := context.resolve(label))}
 
 
-def _judged(case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
+def _verdicts_of_language_model(case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
     """Yield the verdict of a language model, and the verdict on numbers, which takes the same label if it objects."""
     assert case.evidence is not None  # noqa: S101 - the model gets only such cases
     numbers = case.numeric
     objections = list(_objections(case, context))
     verdict = language_verdict(case.claim, case.evidence, answer, objections, policy.name)
-    yield _flagged(verdict, case.claim, context)
+    yield _with_citation_flag(verdict, case.claim, context)
     if numbers is None:
         return
     if numbers.label == "supported":
@@ -385,14 +385,14 @@ def _withheld(verdict: Verdict) -> Verdict:
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
     """Return the verdict of the highest rank, with the evidence and reasons of all that have the same label.
 
-    That a source states the numbers of a claim is no reason of its own beside a passage that supports the claim.
+    Omits the numeric reason where a passage supports the claim.
     """
     gravest = max(verdicts, key=lambda verdict: GRAVITY[verdict.label])
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
     places = {(citation.source, citation.start, citation.end): citation for citation in cited}
-    told = [verdict for verdict in agreeing if not _restates(verdict)] or agreeing
-    reasons = dict.fromkeys(verdict.reason for verdict in told if verdict.reason)
+    informative = [verdict for verdict in agreeing if not _restates(verdict)] or agreeing
+    reasons = dict.fromkeys(verdict.reason for verdict in informative if verdict.reason)
     return replace(gravest, citations=tuple(reversed(places.values())), reason=" ".join(reasons))
 
 

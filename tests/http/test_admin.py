@@ -64,17 +64,17 @@ def test_a_session_lasts_its_time_and_no_longer() -> None:
     sessions = Sessions(read_keys({"ann": DIGEST}), b"secret", 60.0)
     session = sessions.open(KEY, 1000.0)
     assert session is not None
-    assert sessions.who(session, 1059.0) == "ann"
-    assert sessions.who(session, 1060.0) is None
-    assert Sessions(read_keys({"ann": DIGEST}), b"another", 60.0).who(session, 1001.0) is None
+    assert sessions.admin_of(session, 1059.0) == "ann"
+    assert sessions.admin_of(session, 1060.0) is None
+    assert Sessions(read_keys({"ann": DIGEST}), b"another", 60.0).admin_of(session, 1001.0) is None
     changed = read_keys({"ann": "another-long-key-of-hers"})
-    assert Sessions(changed, b"secret", 60.0).who(session, 1001.0) is None
+    assert Sessions(changed, b"secret", 60.0).admin_of(session, 1001.0) is None
 
 
 @given(st.text(), st.text())
 def test_nothing_made_up_is_a_session_or_a_token(made_up: str, token: str) -> None:
     sessions = Sessions(read_keys({"ann": DIGEST}), b"secret", 60.0)
-    assert sessions.who(made_up, 0.0) is None
+    assert sessions.admin_of(made_up, 0.0) is None
     assert not sessions.is_form_token(made_up, token)
 
 

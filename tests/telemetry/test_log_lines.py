@@ -152,7 +152,7 @@ def test_a_warning_of_a_library_is_a_line_without_quoted_content(lines: Lines) -
     logger.info("the walrus factory")
     read = lines.read()
     assert "walrus" not in json.dumps(read)
-    told = [(line["event"], line["library"], line["level"], line["said"]) for line in read]
+    told = [(line["event"], line["library"], line["level"], line["detail"]) for line in read]
     assert told == [
         ("library.warned", "some.library", "error", "it failed at %s"),
         ("library.warned", "some.library", "error", "Bad request"),
@@ -164,7 +164,7 @@ def test_a_warning_of_a_library_is_whole_where_content_is_captured(lines: Lines)
     lines.log(capture_content=True)
     logging.getLogger("some.library").warning("it failed at %s", "the walrus factory")
     ((line),) = lines.read()
-    assert line["said"] == "it failed at the walrus factory"
+    assert line["detail"] == "it failed at the walrus factory"
 
 
 CRASH = """
@@ -195,5 +195,5 @@ def test_a_crash_is_logged_by_class_and_places() -> None:
     )
     told = [json.loads(line) for line in done.stderr.splitlines()]
     assert "walrus" not in done.stderr + done.stdout
-    assert [line["said"] for line in told] == ["Task exception was never retrieved", "Exception in ASGI application"]
+    assert [line["detail"] for line in told] == ["Task exception was never retrieved", "Exception in ASGI application"]
     assert all("ValueError" in line["exception"] for line in told)

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from groundwire.backends.models import Files, Profile, find_files, find_model
-from groundwire.backends.pairs import reads
+from groundwire.backends.pairs import can_use_wordpiece
 from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
@@ -98,7 +98,7 @@ def _files(settings: JudgeSettings) -> tuple[Files, Profile]:
         return find_files(folder, None, profile.file), profile
     files = find_files(profile.model, profile.revision, profile.file)
     layout = profile.layout or files.config.get("groundwire", {}).get("layout")
-    if not reads(files.tokenizer, layout):
+    if not can_use_wordpiece(files.tokenizer, layout):
         require_extras(("judge.model", "hub"))
     return files, profile
 

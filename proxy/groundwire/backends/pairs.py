@@ -82,7 +82,7 @@ class WordPiece:
         return tuple(found)
 
 
-def reads(tokenizer: Path, layout: str | None) -> bool:
+def can_use_wordpiece(tokenizer: Path, layout: str | None) -> bool:
     """Return whether `WordPiece` replaces the library for a tokenizer.json and a layout; False if it is no JSON."""
     if layout != "claim_first_matched":
         return False
@@ -204,8 +204,8 @@ def claim_first_matched(tokenizer: Tokenizer | WordPiece, claim: str, lead: str,
     first, second, third = (_encode(tokenizer, text) for text in (claim, lead, evidence))
     mine, theirs = words(claim), words(evidence)
     claimed, given = set(map(_key, mine)), set(map(_key, theirs))
-    missing = _touching(first.offsets, [word for word in mine if _key(word) not in given])
-    matched = _touching(third.offsets, [word for word in theirs if word.is_content and _key(word) in claimed])
+    missing = _overlaps(first.offsets, [word for word in mine if _key(word) not in given])
+    matched = _overlaps(third.offsets, [word for word in theirs if word.is_content and _key(word) in claimed])
     ids = [begin, *first.ids, end, *second.ids, end, *third.ids]
     types = [CLAIM, *(CLAIM + each for each in missing), CLAIM, *[LEAD] * len(second.ids), LEAD]
     types += [EVIDENCE + each for each in matched]
@@ -235,7 +235,7 @@ def _key(word: Word) -> str:
     return _DIGITS.get(word.lower, word.stem)
 
 
-def _touching(places: Sequence[Span], found: Iterable[Word]) -> list[bool]:
+def _overlaps(places: Sequence[Span], found: Iterable[Word]) -> list[bool]:
     """Return whether each token, in order, overlaps one of the words, which are in order too."""
     spans, at, touching = [(word.start, word.end) for word in found], 0, []
     for start, end in places:

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest
 
-Q = TypeVar("Q", bound="Asked")
+Q = TypeVar("Q", bound="Query")
 
 Verdict = Literal["confirmed", "rejected"]
 State = Literal["open", "confirmed", "rejected", "decided", "any"]
@@ -41,13 +41,13 @@ Limit = Annotated[int, Field(ge=1, le=200)]
 After = Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_given)]
 
 
-class Asked(BaseModel):
+class Query(BaseModel):
     """Base of queries; an unknown key or a value of the wrong type is rejected by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ReviewFilter(Asked):
+class ReviewFilter(Query):
     """Select findings that meet all conditions; `since` and `until` refer to the time of the answer."""
 
     state: State = "open"
@@ -75,7 +75,7 @@ class ExportQuery(ReviewFilter):
     format: Literal["csv", "jsonl"] = "jsonl"
 
 
-class DecisionIn(Asked):
+class DecisionIn(Query):
     """A reviewer's decision on a finding as it was at `version`."""
 
     decision: Verdict
@@ -95,7 +95,7 @@ class ClaimDecisionIn(DecisionIn):
     version: Annotated[int, Field(ge=0)] = 0
 
 
-class ExchangeQuery(Asked):
+class ExchangeQuery(Query):
     """Select stored exchanges; every word in `q` must occur in the question or the answer.
 
     `state` selects those with a finding that is open, or with a claim that is decided on, `verifier` those with a claim
@@ -118,7 +118,7 @@ class ExchangeQuery(Asked):
     limit: Limit = 50
 
 
-class SimilarQuery(Asked):
+class SimilarQuery(Query):
     """Select the questions with the most words in common with `q`, of one subject or of all."""
 
     q: Annotated[str, Field(min_length=1, max_length=4000)]
@@ -127,13 +127,13 @@ class SimilarQuery(Asked):
     limit: Annotated[int, Field(ge=1, le=50)] = 10
 
 
-class SubjectQuery(Asked):
+class SubjectQuery(Query):
     """Select a subject of one tenant or, without `tenant`, the subjects of this name of all tenants."""
 
     tenant: Text = None
 
 
-class MetricsQuery(Asked):
+class MetricsQuery(Query):
     """Select trends by first and last day (UTC), optionally grouped by model, subject or flag."""
 
     from_: Annotated[date | None, BeforeValidator(_given), Field(alias="from")] = None

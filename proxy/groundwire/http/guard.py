@@ -84,7 +84,7 @@ class FailedAttempts:
             raise TooManyRequests(message, ((b"retry-after", b"%d" % wait),))
 
     def add(self, address: str, key: str = "") -> None:
-        """Count one that failed."""
+        """Count a failed attempt."""
         self._count(self._by_address, _network(address))
         if key:
             self._count(self._by_key, _digest(key))
@@ -275,7 +275,7 @@ class Sessions:
         content = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
         return f"{content}:{self._signature(who, content)}"
 
-    def who(self, session: str, now: float) -> str | None:
+    def admin_of(self, session: str, now: float) -> str | None:
         """Return the admin of a session, or None if it is invalid or expired."""
         content, _, signature = session.rpartition(":")
         name, ends, *_ = (*content.split(":"), "", "")

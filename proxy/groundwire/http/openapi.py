@@ -33,7 +33,7 @@ class Operation:
     summary: str
     gives: Model | None = None
     body: type[BaseModel] | None = None
-    query: type[r.Asked] | None = None
+    query: type[r.Query] | None = None
     errors: tuple[int, ...] = ()
     for_admins: bool = False
     media: str = "application/json"

@@ -397,7 +397,7 @@ class _Relay(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage().partition("\n")[0][:200]
         log.warning(
-            "jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=message
+            "jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", detail=message
         )
 
 

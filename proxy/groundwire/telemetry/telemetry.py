@@ -308,7 +308,7 @@ class _LibraryHandler(logging.Handler):
         """Write one line; values that the library would interpolate are left out."""
         message = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
         logger = structlog.get_logger("groundwire.libraries")
-        logger.log(record.levelno, "library.warned", library=record.name, said=message, exc_info=record.exc_info)
+        logger.log(record.levelno, "library.warned", library=record.name, detail=message, exc_info=record.exc_info)
 
 
 def _format_frames(exc_info: structlog.typing.ExcInfo) -> str:

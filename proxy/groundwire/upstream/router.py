@@ -66,8 +66,8 @@ class Retries:
         one.
 
         The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If
-        that exceeds `max_backoff`, there is no further attempt, because an earlier one would be in vain. `now` is Unix
-        time.
+        that exceeds `max_backoff`, there is no further attempt, because the server would reject an earlier attempt.
+        `now` is Unix time.
         """
         if attempts > self.count or not self._is_retryable(outcome):
             return None
@@ -188,9 +188,7 @@ class Router:
 
     @property
     def default(self) -> Route:
-        """The first upstream, which also receives every path that Groundwire does not know; there it has no
-        fallback.
-        """
+        """The first upstream, without fallbacks; it also serves unknown paths."""
         return Route(self._models[0].upstream, "", self._models[0].retries)
 
     def choose(self, model: str) -> Route:

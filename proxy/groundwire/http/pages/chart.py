@@ -100,12 +100,12 @@ def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
         Dot(
             x(each.stated),
             y(each.true),
-            f"{each.n} claims: stated {told(each.stated, '%')}, true {told(each.true, '%')}",
+            f"{each.n} claims: stated {format_value(each.stated, '%')}, true {format_value(each.true, '%')}",
         )
         for each in bins
     ]
     shares = [step / _STEPS for step in range(_STEPS + 1)]
-    across, up = ([Tick(at(share), told(share, "%")) for share in shares] for at in (x, y))
+    across, up = ([Tick(at(share), format_value(share, "%")) for share in shares] for at in (x, y))
     return Diagram(bins, dots, across, up)
 
 
@@ -127,7 +127,7 @@ def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], uni
     def line(each: Series) -> Line:
         known = [None if value is None else (x(at), y(value)) for at, value in enumerate(each.values)]
         dots = [
-            Dot(x(at), y(value), f"{moments[at]}: {each.name} {told(value, unit)}")
+            Dot(x(at), y(value), f"{moments[at]}: {each.name} {format_value(value, unit)}")
             for at, value in enumerate(each.values)
             if value is not None
         ]
@@ -135,7 +135,7 @@ def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], uni
 
     every = max(1, -(-len(moments) // 6))
     across = [Tick(x(at), moments[at]) for at in range(0, len(moments), every)]
-    up = [Tick(y(top * step / _STEPS), told(top * step / _STEPS, unit)) for step in range(_STEPS + 1)]
+    up = [Tick(y(top * step / _STEPS), format_value(top * step / _STEPS, unit)) for step in range(_STEPS + 1)]
     return Chart(title, moments, series, unit, [line(each) for each in series], across, up)
 
 
@@ -160,7 +160,7 @@ def _strokes(points: Sequence[tuple[float, float] | None]) -> list[str]:
     return [" ".join(each) for each in stretches if len(each) > 1]
 
 
-def told(value: float | None, unit: str) -> str:
+def format_value(value: float | None, unit: str) -> str:
     """Format a value for a person, – for none."""
     if value is None:
         return "–"

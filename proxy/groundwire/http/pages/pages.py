@@ -15,11 +15,11 @@ from pydantic import BeforeValidator, Field
 
 from groundwire.dialects.reviews import (
     After,
-    Asked,
     ClaimDecisionIn,
     DecisionIn,
     ExchangeQuery,
     ExportQuery,
+    Query,
     ReviewQuery,
     State,
     read_asked,
@@ -45,11 +45,11 @@ _LONGEST_FORM = 64 * 2**10  # bytes; notes of 4,000 characters fit, however they
 
 _VERIFIERS = (*(name for name, _ in VERIFIERS), "consistency")
 
-Q = TypeVar("Q", bound=Asked)
+Q = TypeVar("Q", bound=Query)
 Day = Annotated[date | None, BeforeValidator(lambda value: value or None)]
 
 
-class ListForm(Asked):
+class ListForm(Query):
     """The filters of a list as its form sends them; the last day counts in."""
 
     flag: str = ""
@@ -95,7 +95,7 @@ class ExchangesForm(ListForm):
         return any(getattr(self, name) for name in hidden)
 
 
-class QualityForm(Asked):
+class QualityForm(Query):
     """Of how many days quality is shown, of which model ("": all), and what it is compared with."""
 
     days: Annotated[int, Field(ge=1, le=_LONGEST_RANGE)] | None = None
@@ -104,7 +104,7 @@ class QualityForm(Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AdminRequest:
     """One call of a page by an admin, with the token that its forms carry."""
 
     call: Call
@@ -112,7 +112,7 @@ class Visit:
     token: str
 
 
-PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
+PageHandler = Callable[[AdminRequest, Mapping[str, str]], Awaitable[Reply]]
 
 
 class Pages:
@@ -144,22 +144,22 @@ class Pages:
 
         async def handler(call: Call, params: Mapping[str, str]) -> Reply:
             session = cookie(call.headers, SESSION)
-            who = self._sessions.who(session, time.time())
+            who = self._sessions.admin_of(session, time.time())
             if who is None:
                 return see_other(_sign_in_path(call))
-            visit = Visit(call, who, self._sessions.form_token(session))
+            request = AdminRequest(call, who, self._sessions.form_token(session))
             if call.method == "POST" and not self._is_ours(call, session):
                 return self._message(
-                    visit, 403, "This form is out of date", "Please go back, reload the page and try again."
+                    request, 403, "This form is out of date", "Please go back, reload the page and try again."
                 )
             try:
-                return await handle(visit, params)
+                return await handle(request, params)
             except StoreUnavailable as error:
-                return self._message(visit, 503, "The store cannot be reached", str(error))
+                return self._message(request, 503, "The store cannot be reached", str(error))
             except UnknownReview as error:
-                return self._message(visit, 404, "Not found", str(error))
+                return self._message(request, 404, "Not found", str(error))
             except BadRequest as error:
-                return self._message(visit, 400, "That cannot be asked for", str(error))
+                return self._message(request, 400, "That cannot be asked for", str(error))
 
         return handler
 
@@ -170,13 +170,13 @@ class Pages:
         site = header(call.headers, b"sec-fetch-site") or b"same-origin"
         return site == b"same-origin" and self._sessions.is_form_token(session, _form(call).get("token", ""))
 
-    def _message(self, visit: Visit, status: int, title: str, text: str) -> Reply:
-        return self._rendering.page("message.html", status, visit=visit, title=title, text=text)
+    def _message(self, request: AdminRequest, status: int, title: str, text: str) -> Reply:
+        return self._rendering.page("message.html", status, request=request, title=title, text=text)
 
     async def _ask_for_key(
         self, call: Call, _: Mapping[str, str], *, refused: bool = False, throttled: TooManyRequests | None = None
     ) -> Reply:
-        if self._sessions.who(cookie(call.headers, SESSION), time.time()):
+        if self._sessions.admin_of(cookie(call.headers, SESSION), time.time()):
             return see_other(_back(parameters(call).get("next")))
         given = _form(call) if call.method == "POST" else parameters(call)
         nonce = cookie(call.headers, VISIT) or secrets.token_hex(16)
@@ -184,7 +184,7 @@ class Pages:
             "sign_in.html",
             429 if throttled else 403 if refused else 200,
             (set_cookie(VISIT, nonce, secure=_is_secure(call)), *(throttled.headers if throttled else ())),
-            visit=None,
+            request=None,
             token=self._sessions.form_token(nonce),
             next=_back(given.get("next")),
             refused=refused,
@@ -203,17 +203,17 @@ class Pages:
         kept = set_cookie(SESSION, session, secure=_is_secure(call), lasts=self._sessions.lasts)
         return see_other(_back(form.get("next")), (kept,))
 
-    async def _sign_out(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(visit.call), lasts=0),))
+    async def _sign_out(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(request.call), lasts=0),))
 
-    async def _exchanges(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._stored.history.reviews
+    async def _exchanges(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        form, reviews = read_asked(ExchangesForm, parameters(request.call)), self._stored.history.reviews
         query = conditions(form.query(ExchangeQuery))
-        page = await self._stored.exchanges(visit.who, query, form.after, _ON_A_PAGE)
+        page = await self._stored.exchanges(request.who, query, form.after, _ON_A_PAGE)
         return self._rendering.page(
             "exchanges.html",
             here="exchanges",
-            visit=visit,
+            request=request,
             form=form,
             exchanges=page.items,
             after=page.after,
@@ -226,13 +226,13 @@ class Pages:
             models=await self._models(),
         )
 
-    async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form = read_asked(QueueForm, parameters(visit.call))
-        page = await self._stored.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
+    async def _queue(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        form = read_asked(QueueForm, parameters(request.call))
+        page = await self._stored.answers(request.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
         return self._rendering.page(
             "queue.html",
             here="reviews",
-            visit=visit,
+            request=request,
             form=form,
             answers=page.items,
             after=page.after,
@@ -242,7 +242,7 @@ class Pages:
             states=get_args(State),
             flags=FLAGS,
             models=await self._models(),
-            back="?".join(filter(None, ("/reviews", urlencode(parameters(visit.call))))),
+            back="?".join(filter(None, ("/reviews", urlencode(parameters(request.call))))),
         )
 
     async def _models(self) -> tuple[str, ...]:
@@ -252,16 +252,18 @@ class Pages:
             model for model, _ in await self._stored.history.trends.totals("model", end - timedelta(days=90), end)
         )
 
-    async def _export(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        given = parameters(visit.call)
+    async def _export(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        given = parameters(request.call)
         kind = given.pop("format", "csv")
         form = read_asked(QueueForm, {"state": "decided", **given})
         query = form.query(ReviewQuery).model_dump(exclude={"after", "limit"})
         asked = read_asked(ExportQuery, query | {"format": kind})
-        return export_reply(await self._stored.export(visit.who, wanted(asked)), asked.format)
+        return export_reply(await self._stored.export(request.who, wanted(asked)), asked.format)
 
-    async def _exchange(self, visit: Visit, params: Mapping[str, str], refused: Refused | None = None) -> Reply:
-        found = await self._stored.exchange(visit.who, params["id"])
+    async def _exchange(
+        self, request: AdminRequest, params: Mapping[str, str], refused: Refused | None = None
+    ) -> Reply:
+        found = await self._stored.exchange(request.who, params["id"])
         if found is None:
             raise UnknownReview("No exchange is stored under this id (any more).", param="id")
         stored, findings = found
@@ -270,7 +272,7 @@ class Pages:
         )
         back = f"/exchanges/{quote(params['id'], safe='')}"
         status = 409 if refused else 200
-        return self._rendering.page("exchange.html", status, here="exchanges", visit=visit, view=view, back=back)
+        return self._rendering.page("exchange.html", status, here="exchanges", request=request, view=view, back=back)
 
     async def _earlier(self, findings: tuple[Finding, ...]) -> Mapping[int, tuple[Decided, ...]]:
         """The decisions that were made on findings and then made again."""
@@ -287,43 +289,45 @@ class Pages:
                 return [each for each in others if each.exchange == others[0].exchange][-1]
         return None
 
-    async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
+    async def _finding(self, _: AdminRequest, params: Mapping[str, str]) -> Reply:
         """Redirect to the exchange of a finding; a rejected decision leaves this path in the browser's address bar."""
         found = await self._stored.history.reviews.get(finding_id(params["id"]))
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
 
-    async def _decide(self, visit: Visit, params: Mapping[str, str]) -> Reply:
-        form = _form(visit.call)
+    async def _decide(self, request: AdminRequest, params: Mapping[str, str]) -> Reply:
+        form = _form(request.call)
         back = _back(form.pop("back", None))
         said = read_asked(DecisionIn, {name: value for name, value in form.items() if name != "token"})
         id_, note = finding_id(params["id"]), said.note.strip()
         try:
-            found = await self._stored.decide(visit.who, id_, said.version, said.decision, note)
+            found = await self._stored.decide(request.who, id_, said.version, said.decision, note)
         except ReviewConflict as conflict:
             current = await self._stored.history.reviews.get(id_)
-            return await self._refused(visit, current, note, conflict)
+            return await self._refused(request, current, note, conflict)
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(f"{back}#finding-{await self._next_waiting(found, is_queue=back.startswith('/reviews'))}")
 
-    async def _decide_on_claim(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form = _form(visit.call)
+    async def _decide_on_claim(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        form = _form(request.call)
         given = read_asked(ClaimDecisionIn, {name: form[name] for name in form if name not in ("token", "back")})
         try:
-            found = await self._stored.decide_on_claim(visit.who, given)
+            found = await self._stored.decide_on_claim(request.who, given)
         except ReviewConflict as conflict:
             of_exchange = await self._stored.history.reviews.of_exchange(given.exchange)
             of_claim = (each for each in of_exchange if (each.choice, each.claim) == (given.choice, given.claim))
-            return await self._refused(visit, next(of_claim, None), given.note, conflict)
+            return await self._refused(request, next(of_claim, None), given.note, conflict)
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
 
-    async def _refused(self, visit: Visit, current: Finding | None, note: str, conflict: ReviewConflict) -> Reply:
+    async def _refused(
+        self, request: AdminRequest, current: Finding | None, note: str, conflict: ReviewConflict
+    ) -> Reply:
         """Show the decision that came first."""
         if current is None:
             raise UnknownReview("It was deleted meanwhile.", param="id") from conflict
-        return await self._exchange(visit, {"id": current.exchange}, Refused(current.id, note, conflict))
+        return await self._exchange(request, {"id": current.exchange}, Refused(current.id, note, conflict))
 
     async def _next_waiting(self, decided: Finding, *, is_queue: bool) -> int:
         """Return the id of the next open finding of the same exchange, in the queue else of another, else this one."""
@@ -333,12 +337,12 @@ class Pages:
         other = await self._next_open(findings, decided.exchange) if is_queue and not waiting else None
         return next(iter((*following, *waiting)), other.id if other else decided.id)
 
-    async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
-        form = read_asked(QualityForm, parameters(visit.call))
+    async def _quality(self, request: AdminRequest, _: Mapping[str, str]) -> Reply:
+        form = read_asked(QualityForm, parameters(request.call))
         days = form.days or await default_days(self._stored.history, time.time())
         view = await quality_view(self._stored.history, days, form.model or None, form.against, time.time())
         return self._rendering.page(
-            "quality.html", here="quality", visit=visit, view=view, ranges=RANGES, before=BEFORE
+            "quality.html", here="quality", request=request, view=view, ranges=RANGES, before=BEFORE
         )
 
 

@@ -199,7 +199,7 @@ class Playground:
         return self._rendering.page(
             template,
             status,
-            visit=None,
+            request=None,
             models=self.models,
             needs_key=self.guard is not None,
             has_store=self.has_store,

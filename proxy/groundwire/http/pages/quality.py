@@ -9,7 +9,7 @@ from statistics import quantiles
 from typing import Any
 
 from groundwire.features.advice import Decision, advise
-from groundwire.http.pages.chart import Chart, Series, line_chart, reliability_diagram, sparkline, told
+from groundwire.http.pages.chart import Chart, Series, format_value, line_chart, reliability_diagram, sparkline
 from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Ratio, Wanted
 from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
@@ -242,8 +242,8 @@ def _compared(one: Group, other: Group) -> list[dict[str, str]]:
     return [
         {
             "name": name,
-            "one": told(here, unit),
-            "other": told(there, unit),
+            "one": format_value(here, unit),
+            "other": format_value(there, unit),
             "difference": _difference(here, there, unit),
         }
         for name, unit, here, there in values
@@ -255,7 +255,7 @@ def _difference(one: float | None, other: float | None, unit: str) -> str:
     if one is None or other is None:
         return "–"
     sign = "+" if one > other else "−" if one < other else "±"
-    return f"{sign}{told(abs(one - other), unit)}".replace("%", "points")
+    return f"{sign}{format_value(abs(one - other), unit)}".replace("%", "points")
 
 
 _CHARTS: tuple[tuple[str, str, tuple[tuple[str, Callable[[Figures], float | None]], ...]], ...] = (

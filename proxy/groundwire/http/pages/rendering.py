@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs
 
-from groundwire.http.pages.chart import told
+from groundwire.http.pages.chart import format_value
 from groundwire.wire import Headers, Reply
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Rendering:
         versions = {name: sha256(asset).hexdigest()[:12] for name, asset in self._assets.items()}
         self._templates.globals["asset"] = lambda name: f"/assets/{name}?v={versions[name]}"
         self._templates.filters |= {
-            "told": told,
+            "format_value": format_value,
             "when": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
             "iso": lambda at: datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
             "words": lambda name: str(name).replace("_", " "),

@@ -157,7 +157,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One exchange as its figures count it; see `counts_of`."""
+    """Counters of one exchange; see `counts_of`."""
 
     at: float
     model: str
