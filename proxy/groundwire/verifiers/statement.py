@@ -25,7 +25,7 @@ _MAX_QUOTED_CHARS = 160  # characters of a passage in a reason
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
 _ATTRIBUTION = frozenset(
-    "the this as in according to document text passage source context article page excerpt notes states says reads "
+    "it the this as in according to document text passage source context article page excerpt notes states says reads "
     "mentions explains describes reports that".split()
 )
 """Words that attribute a quotation to a source and state nothing else."""
