@@ -116,9 +116,9 @@ def _groundwire(arguments: list[str], proxy: Proxy) -> None:
 
 def _pip(arguments: list[str], proxy: Proxy) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    name, *extras = re.findall(r"[\w-]+", arguments[-1])
+    name, *extras = re.findall(r"[\w-]+|\.(?=\[|$)", arguments[-1])
     assert arguments[0] == "install"
-    assert name == project["name"]
+    assert name in (project["name"], ".")
     assert set(extras) <= set(project["optional-dependencies"])
 
 
