@@ -176,6 +176,7 @@ def test_hostile_claims_are_read_in_bounded_time(unit: str) -> None:
     [
         'The document states: "The board approved the merger on Tuesday".',
         '"The board approved the merger on Tuesday", the document notes.',
+        'It states "The board approved the merger on Tuesday".',
         'According to the text, "the board approved the merger on Tuesday."',
     ],
 )
