@@ -3,7 +3,7 @@
 Run as `python tools/language.py` in the repository root (`--show NAME` lists the texts that count against a folder or
 page). Three figures are limited, each to `LIMIT` per cent of a folder or page: docstrings and comments of settings that
 open with "what", "how", "whether" and the like; docstrings, comments and sentences of pages with a word of the old
-private idiom, but for `ALLOWED` of them; and names that contain one. "what" per 1,000 words of docstring is limited to
+private idiom; and names that contain one. "what" per 1,000 words of docstring is limited to
 `MAX_WHAT`, requirement ids to none.
 """
 
@@ -21,7 +21,6 @@ from pathlib import Path
 
 LIMIT = 2.0
 MAX_WHAT = 2.0
-ALLOWED = 1  # texts with a word of the old idiom that any folder or page may have: some words are right in their place
 
 _FOLDERS = ("proxy", "tools", "training", "bench", "examples", "tests")
 _ANY_NAMES = ("examples", "tests")  # folders in which names have no limit
@@ -91,8 +90,8 @@ class Figures:
     @property
     def text_is_plain(self) -> bool:
         """Return whether the texts keep all limits."""
-        has_idiom = len(self.idioms) > ALLOWED and self.idiom_share >= LIMIT
-        return self.opening_share < LIMIT and not has_idiom and self.whats_per_thousand < MAX_WHAT
+        shares_kept = self.opening_share < LIMIT and self.idiom_share < LIMIT
+        return shares_kept and self.whats_per_thousand < MAX_WHAT
 
     @property
     def names_are_plain(self) -> bool:

@@ -2,7 +2,7 @@
 
     python -m training.mix OUT WEIGHTS*SHARE [WEIGHTS*SHARE ...]
 
-The shares (0–1) add up to 1; a mean of weights from one start is better than each of them.
+The shares (0–1) add up to 1. Means of weights from one start often judge better than either: see EXPERIMENTS.md.
 """
 
 from __future__ import annotations

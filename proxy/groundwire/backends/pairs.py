@@ -237,9 +237,9 @@ def _key(word: Word) -> str:
 
 def _overlaps(places: Sequence[Span], found: Iterable[Word]) -> list[bool]:
     """Return whether each token, in order, overlaps one of the words, which are in order too."""
-    spans, at, touching = [(word.start, word.end) for word in found], 0, []
+    spans, at, overlaps = [(word.start, word.end) for word in found], 0, []
     for start, end in places:
         while at < len(spans) and spans[at][1] <= start:
             at += 1
-        touching.append(at < len(spans) and spans[at][0] < end)
-    return touching
+        overlaps.append(at < len(spans) and spans[at][0] < end)
+    return overlaps

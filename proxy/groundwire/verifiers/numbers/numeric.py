@@ -428,10 +428,12 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
 
 def _reason(findings: Sequence[_Finding]) -> str:
     """Return one sentence for all numbers that are stated, and one for each other finding."""
-    *others, last = dict.fromkeys(each.stated for each in findings if each.stated) or ("",)
-    stated = f"{', '.join(others)} and {last}" if others else last
-    reasons = dict.fromkeys(each.reason for each in findings if each.reason)
-    return " ".join([f"The source states {stated}."] * bool(stated) + [*reasons])
+    stated = list(dict.fromkeys(each.stated for each in findings if each.stated))
+    reasons = list(dict.fromkeys(each.reason for each in findings if each.reason))
+    if stated:
+        listed = " and ".join(filter(None, (", ".join(stated[:-1]), stated[-1])))
+        reasons.insert(0, f"The source states {listed}.")
+    return " ".join(reasons)
 
 
 _FOR_OTHER_THINGS = "is in the sources only for something else"
