@@ -73,7 +73,7 @@ def measure_signals(
     """
     reading = read_claim(plain_text(claim.text))
     content = [at for at, word in enumerate(reading.words) if word.carries_meaning]
-    known = [_known(reading, content, each) for each in evidence.passages]
+    known = [known_places(reading, content, each) for each in evidence.passages]
     veto = _find_veto(reading, content, evidence.passages, known)
     stated = _stems(evidence.passages)
     new = sum(word.stem not in stated for at, word in enumerate(reading.words) if reading.is_name(at))
@@ -120,7 +120,7 @@ def _find_veto(
     return found if most > agreeing else None
 
 
-def _known(claim: Reading, content: Sequence[int], passage: Passage) -> set[int]:
+def known_places(claim: Reading, content: Sequence[int], passage: Passage) -> set[int]:
     """Return the places of the content words that a passage has by meaning or by root, or its heading as they are."""
     meanings, roots, heading = passage.reading.places, passage.reading.roots, passage.heading_stems
     stem_at = {at: claim.words[at].stem for at in content}

@@ -11,11 +11,12 @@ from typing import Literal
 from groundwire.domain import Citation, Claim, Label, Match, Verdict
 from groundwire.evidence.index import Context, Passage, cite
 from groundwire.policy import Policy
-from groundwire.text.words import content_stems, words
+from groundwire.text.reading import read_claim
+from groundwire.text.words import words
 from groundwire.verifiers.entailment import Entailment
 from groundwire.verifiers.quotes import find_quotes
 from groundwire.verifiers.selection import Evidence, plain_text
-from groundwire.verifiers.signals import BARS, Combination, measure_signals, missing_words
+from groundwire.verifiers.signals import BARS, Combination, known_places, measure_signals, missing_words
 from groundwire.verifiers.verbatim import find_denial, find_verbatim
 
 _VETOED_SCORE = 0.3
@@ -24,6 +25,8 @@ _MAX_CITED = 3
 _MAX_QUOTED_CHARS = 160  # characters of a passage in a reason
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
+_SHORT, _LENGTH_POWER = 6, 0.3
+"""A passage of more words is discounted by this power of their number."""
 _ATTRIBUTION = frozenset(
     "it the this as in according to document text passage source context article page excerpt notes states says reads "
     "mentions explains describes reports that".split()
@@ -119,21 +122,26 @@ def denial(claim: Claim, context: Context) -> Verdict | None:
 
 
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
-    """Return each passage of the evidence with its share of the claim's words, the closest passage first.
+    """Return each passage of the evidence with its share of the claim's content words, the closest passage first.
 
-    Words that few passages contain count more. The head of a table is left out: its rows repeat the names of their
-    columns.
+    Synonyms and words of the same root count. Words that few passages contain count more, and so do short passages. The
+    head of a table is left out: its rows repeat the names of their columns.
     """
-    stems = content_stems(plain_text(claim.text))
+    reading = read_claim(plain_text(claim.text))
+    content = [at for at, word in enumerate(reading.words) if word.carries_meaning]
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
     found = [
-        (each, stems & (each.stems | each.heading_stems))
+        (each, known_places(reading, content, each))
         for each in evidence.passages
         if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
-    counts = Counter(stem for _, shared in found for stem in shared)
-    found.sort(key=lambda each: (-math.fsum(1 / counts[stem] for stem in each[1]), each[0].place))
-    return [(each, len(shared) / len(stems) if stems else 0.0) for each, shared in found]
+    counts = Counter(at for _, places in found for at in places)
+
+    def closeness(passage: Passage, places: set[int]) -> float:
+        return math.fsum(1 / counts[at] for at in places) / max(_SHORT, len(passage.words)) ** _LENGTH_POWER
+
+    found.sort(key=lambda each: (-closeness(*each), each[0].place))
+    return [(each, len(places) / len(content) if content else 0.0) for each, places in found]
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:
