@@ -23,17 +23,22 @@ from training.data import FOLDS, HELD_OUT, SETS, context_key, rows_of
 from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
+
+def _free(letters: str) -> list[str]:
+    return [f"facts_free_{letter}" for letter in letters]
+
+
 KINDS = {
-    "documents": ("documents", "facts_contracts", "facts_technical", "facts_free_c", "facts_free_h"),
-    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", "facts_free_a", "facts_free_e"),
-    "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat"),
-    "meaning": ("meaning", "minimal_pairs", "facts_pairs"),
-    "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps"),
-    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", "facts_free_d"),
-    "summaries": ("summaries", "facts_knowledge", "facts_free_b", "facts_free_f"),
-    "prose": ("business", "people_society", "technology_science"),
+    "documents": ("documents", "facts_contracts", "facts_technical", *_free("ch")),
+    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", *_free("aens")),
+    "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat", *_free("o")),
+    "meaning": ("meaning", "minimal_pairs", "facts_pairs", *_free("kq")),
+    "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps", *_free("l")),
+    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", *_free("di")),
+    "summaries": ("summaries", "facts_knowledge", *_free("bfjr")),
+    "prose": ("business", "people_society", "technology_science", *_free("p")),
     "news": ("facts_news", "facts_reference"),
-    "structured": ("structured", "facts_records", "facts_tables", "facts_cells", "facts_free_g"),
+    "structured": ("structured", "facts_records", "facts_tables", "facts_cells", *_free("gmt")),
 }
 """How the names of the files of schemas begin, by kind."""
 
