@@ -30,7 +30,7 @@ from training.schemas import LABELS, Claim, Schema, fill
 _DISTRACTED, _LED, _PRONOUN = 0.5, 0.12, 0.12  # shares of the claims
 _RESTATED = 3  # sentences of a schema's evidence
 _REMOVED = 0.35  # share of these sentences that are taken out of the evidence
-_UNRELATED = 0.12  # share of the claims whose evidence is replaced
+_UNRELATED = 0.16  # share of the claims whose evidence is replaced
 _REVALUED = 0.12  # share of the supported claims with slots whose evidence has another value in one of them
 _TURNED = 0.4  # share of the contradicted claims with a twin among the supported ones that make a pair with it
 _COMPOSED = 1  # documents that are put together for each fact

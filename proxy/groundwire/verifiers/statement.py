@@ -138,7 +138,8 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     counts = Counter(at for _, places in found for at in places)
 
     def closeness(passage: Passage, places: set[int]) -> float:
-        return math.fsum(1 / counts[at] for at in places) / max(_SHORT, len(passage.words)) ** _LENGTH_POWER
+        discount: float = max(_SHORT, len(passage.words)) ** _LENGTH_POWER
+        return math.fsum(1 / counts[at] for at in places) / discount
 
     found.sort(key=lambda each: (-closeness(*each), each[0].place))
     return [(each, len(places) / len(content) if content else 0.0) for each, places in found]
