@@ -172,7 +172,7 @@ class ParsedPassage:
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """The words and dates that describe each quantity."""
-        known = self.passage.bindings
+        known = self.passage.analysis.bindings
         if self.quantities is self.passage.quantities:
             return known
         if len(known) != len(self.quantities):
