@@ -24,6 +24,7 @@ from groundwire.domain import Claim, ClaimKind
 from groundwire.policy import Policy
 from groundwire.text.jsontext import Node, Value, offsets_of, parse_object, read_tree, scalars
 from groundwire.text.sentences import clauses, halves, sentences
+from groundwire.text.words import NUMERALS
 
 
 class Draft(NamedTuple):
@@ -49,10 +50,8 @@ _CONTENT = re.compile(r"[^\W_]")
 _BOLD_LINE = re.compile(r"(?:\*\*|__)[^*\n]{1,80}(?:\*\*|__):?$")
 _DIGIT = re.compile(r"\d")
 _LOWER_LETTERS = re.compile(r"[a-z]+")
-NUMBER_WORDS = frozenset(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion "
-    "trillion dozen half twice double triple percent".split()
+NUMBER_WORDS = frozenset(NUMERALS) - {"zero", "one"} | frozenset(
+    "hundred thousand million billion trillion dozen half twice double triple percent".split()
 )
 _OPENING = re.compile(r"[\W_]*(?:(?:and|but|so|or|then)[ \t]+)?([\w'’]+)(?:[ \t]+([\w'’]+))?", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"[\W_]*(?:[\w'’-]+[ \t]+){0,7}?[\w'’-]+,[ \t]+")

@@ -21,7 +21,7 @@ from groundwire.text.times import (
     year_span,
 )
 from groundwire.text.units import CENTS, CODES, CURRENCIES, SCALES, SUFFIXES, Unit, read_rate, read_unit
-from groundwire.text.words import LONGEST_WORD, STOPWORDS, stem
+from groundwire.text.words import LONGEST_WORD, NUMERALS, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
 Bound = Literal["", "least", "most"]
@@ -642,17 +642,7 @@ def _money(name: str, amount: _Amount) -> str | None:
     return code if code is None or len(name) > 3 or not name.islower() or name in ("yen", "won") else None
 
 
-_SPELLED = {
-    name: float(number)
-    for number, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
-_SPELLED |= {
-    name: 10.0 * number
-    for number, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
+_SPELLED = {name: float(number) for name, number in NUMERALS.items()}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
 _ARTICLES = frozenset(("a", "an"))

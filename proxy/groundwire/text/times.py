@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple
 
+from groundwire.text.words import NUMERALS
+
 NOON, DAY = 720.0, 1440.0  # minutes
 
 
@@ -96,9 +98,7 @@ def _spoken(match: re.Match[str]) -> TimeReading:
     return _clock(match.end(), time % DAY, None if half_day else (time + NOON) % DAY)
 
 
-_HOURS = {
-    name: hour for hour, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
-}
+_HOURS = {name: number for name, number in NUMERALS.items() if 1 <= number <= 12}
 _MINUTES = {"half": 30.0, "quarter": 15.0, "a quarter": 15.0, "five": 5.0, "ten": 10.0, "twenty": 20.0}
 _MINUTES |= {"twenty five": 25.0}
 _CLOCK_STARTERS = frozenset(_HOURS) | {"noon", "midday", "midnight", "half", "quarter", "a", "twenty", "twenty-five"}

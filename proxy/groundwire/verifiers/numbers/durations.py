@@ -13,7 +13,7 @@ from groundwire.text.binding import search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import compare
 from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_KIND, PERIOD_NAMES, SECONDS
-from groundwire.text.words import content_stems
+from groundwire.text.words import NUMERALS, content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query
 
@@ -339,10 +339,7 @@ def _described(text: str, span: tuple[int, int]) -> frozenset[str]:
 _MIN_SHARE, _CERTAIN_SHARE = 0.3, 0.6
 _NEAR = 1.1
 _NUMBERS = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "other": 2.0, "second": 2.0, "third": 3.0, "fourth": 4.0}
-_NUMBERS |= {
-    name: float(number)
-    for number, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), start=1)
-}
+_NUMBERS |= {name: float(number) for name, number in NUMERALS.items() if 1 <= number <= 12}
 _CODES = {"bid": 2.0, "tid": 3.0, "qid": 4.0, "qd": 1.0, "qhs": 1.0, "qod": 0.5}
 _DIGITS = r"(?:\d{1,3}|" + "|".join(name for name in _NUMBERS if name not in ("once", "twice", "thrice")) + ")"
 _FREQUENCIES = re.compile(
