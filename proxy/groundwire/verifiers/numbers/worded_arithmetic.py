@@ -61,7 +61,10 @@ def _compared(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Re
         cued = _MORE_THAN.match(more.text, more.quantity.end)
         if cued and any(cue.search(cued["than"]) and cue.search(problem.text) for cue in (_EARLIER, _EXPECTED)):
             bare = more.quantity._replace(nouns=()) if more.quantity.kind == "count" else more.quantity
-            yield from _combined(mentions, _before(mentions, j, bare), j, -1 if cued["more"] else 1)
+            if (i := _before(mentions, j, bare)) is not None:
+                one, other, sign = mentions[i].quantity, more.quantity, -1 if cued["more"] else 1
+                result = point(one, one.low + sign * other.low, max(one.slack, other.slack))
+                yield result, f"{as_written(one)} {'+' if sign > 0 else '−'} {as_written(other)}", (i, j)
 
 
 def _discounted(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
@@ -84,7 +87,8 @@ def _halved(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Resu
     if problem.claimed.kind != "currency":
         return
     stems = content_stems(problem.text)
-    if not any(stems & content_stems(_clause(text, half)) for text in problem.texts for half in _HALF.finditer(text)):
+    ruled = (_clause(text, half.start()) for text in problem.texts for half in _HALF.finditer(text))
+    if not any(stems & content_stems(each) for each in ruled):
         return
     for i, price in enumerate(mentions):
         if price.quantity.kind == "currency":
@@ -175,20 +179,12 @@ def _is_about_rest(problem: WordProblem, part: Mention) -> bool:
     rest = _OTHERS.search(part.text, part.quantity.end)
     if rest is None:
         return False
-    owner = content_stems(_clause(part.text, rest)) - content_stems(_clause_at(part.text, part.quantity.start))
+    owner = content_stems(_clause(part.text, rest.start())) - content_stems(_clause(part.text, part.quantity.start))
     return not owner.isdisjoint(content_stems(problem.text))
 
 
-def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> Iterator[_Result]:
-    if i is not None:
-        one, other = mentions[i].quantity, mentions[j].quantity
-        result = point(one, one.low + sign * other.low, max(one.slack, other.slack))
-        yield result, f"{as_written(one)} {'+' if sign > 0 else '−'} {as_written(other)}", (i, j)
-
-
-def _before(mentions: Sequence[Mention], place: int, like: Quantity | None = None) -> int | None:
-    """Return the index of the nearest mention before `place` with the same kind and unit, or with those of `like`."""
-    like = like or mentions[place].quantity
+def _before(mentions: Sequence[Mention], place: int, like: Quantity) -> int | None:
+    """Return the index of the nearest mention before `place` with the kind and unit of `like`."""
     return next((i for i in range(place - 1, -1, -1) if are_alike(mentions[i].quantity, like)), None)
 
 
@@ -230,11 +226,7 @@ def _is_each(price: Mention) -> bool:
     return bool(_EACH_BEHIND.match(text, price.quantity.end) or _EACH_BEFORE.search(text, max(0, start - 60), start))
 
 
-def _clause(text: str, at: re.Match[str]) -> str:
-    return _clause_at(text, at.start())
-
-
-def _clause_at(text: str, place: int) -> str:
+def _clause(text: str, place: int) -> str:
     low = last_end(_TURN, text, place)
     turn = _TURN.search(text, place)
     return text[low : turn.start() if turn else len(text)]
