@@ -11,7 +11,7 @@ from groundwire.caches import memo
 from groundwire.text.quantities import Quantity
 from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 
-_CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
+CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
 _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
@@ -162,7 +162,7 @@ class Reading:
         """Return the place of the first content word after `place`, in its clause and at most `_REACH` words away."""
         for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
             word = self.words[near]
-            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
+            if CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
                 return None
             if word.carries_meaning and not word.lower.endswith("ly") and word.stem not in _UNHEADED:
                 return near
