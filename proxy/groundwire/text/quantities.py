@@ -346,8 +346,7 @@ def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tupl
         return [], end
     if _leads(text, start, _RATIO_CUES):
         return _one(_quantity(text, start, end, "ratio", amounts, sign))
-    counted = _quantity(text, start, end, "count", amounts, sign)
-    return _one(counted._replace(nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
+    return _one(_quantity(text, start, end, "count", amounts, sign)._replace(nouns=_nouns(text, end)))
 
 
 def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
@@ -601,9 +600,8 @@ def _date(text: str, start: int, read: TimeReading, kind: Kind = "date") -> Quan
 
 
 def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
-    bound, is_approximate = _qualified(text, start, end)
-    read = Quantity(start, end, text[start:end], "quantity", seconds, seconds, 0.5, "time", None, bound, is_approximate)
-    return read._replace(written="seconds")
+    found = _quantity(text, start, end, "quantity", [_Amount(end, seconds, 0.5)], 1.0, unit="time")
+    return found._replace(written="seconds")
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:
@@ -617,10 +615,8 @@ def _fraction(text: str, match: re.Match[str]) -> Quantity:
     """Convert a share in words: "two-thirds", "a quarter of", "half of"."""
     count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
     value = count / _PARTS[(match["part"] or match["half"] or match["by"] or "half").lower().rstrip("s")]
-    start, end = match.span()
-    bound, is_approximate = _qualified(text, start, end)
-    found = Quantity(start, end, match.group(), "ratio", value, value, 0.01, "share", None, bound, is_approximate)
-    return found._replace(is_spelled=True)
+    amount = _Amount(match.end(), value, 0.01, is_spelled=True)
+    return _quantity(text, *match.span(), "ratio", [amount], 1.0, unit="share")
 
 
 def _whole(text: str, match: re.Match[str]) -> _Amount | None:
