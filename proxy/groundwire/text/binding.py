@@ -316,16 +316,15 @@ def as_given(number: Quantity, given: Given) -> Quantity:
         return _scaled(number, given.scale)
     if not number.is_bare or number.scale != 1.0:
         return number
-    factor = given.worth
-    scaled = _scaled(number, given.scale) if given.scale != 1.0 else number
+    scaled = _scaled(number, given.worth * given.scale)
     return scaled._replace(
         kind=given.kind,
         unit=given.unit,
-        low=number.low * factor * given.scale + given.offset,
-        high=number.high * factor * given.scale + given.offset,
-        slack=number.slack * factor * given.scale,
-        other=None if given.offset else number.other and _times(number.other, factor * given.scale),
-        worth=factor,
+        low=scaled.low + given.offset,
+        high=scaled.high + given.offset,
+        other=None if given.offset else scaled.other,
+        scale=given.scale,
+        worth=given.worth,
         offset=given.offset,
         written=given.written,
     )
@@ -336,13 +335,9 @@ def _scaled(number: Quantity, scale: float) -> Quantity:
         low=number.low * scale,
         high=number.high * scale,
         slack=number.slack * scale,
-        other=number.other and _times(number.other, scale),
+        other=number.other and (number.other[0] * scale, number.other[1] * scale),
         scale=number.scale * scale,
     )
-
-
-def _times(ends: tuple[float, float], factor: float) -> tuple[float, float]:
-    return ends[0] * factor, ends[1] * factor
 
 
 def _read(phrase: str) -> Given | None:
