@@ -25,8 +25,6 @@ def derive_elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention])
     `cue_text`, other moments need one such as "after". "More than" accepts up to 50 % more and "less than" up to 50 %
     less. At most the first `_MAX_MOMENTS` are tried.
     """
-    if claimed.kind != "quantity" or claimed.unit != "time":
-        return None
     if search_before(_FREQUENCY, cue_text, claimed.start):
         return None
     has_cue = _BETWEEN.search(cue_text) is not None
