@@ -54,11 +54,11 @@ def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassag
         operands = [_operand(query, target, value) for value in values[:MAX_OPERANDS]]
         query.work.spend(len(values) + _OPERATIONS_COST)
         if found := derive(target.quantity, query.cue_text, operands, tolerance):
-            return _cite_derivation(found, values)
+            return _cite(found, [each.parsed.passage for each in values])
     for values in _lists(query, target, ranked):
         query.work.spend(len(values))
         if found := derive_whole(target.quantity, query.cue_text, [each.quantity for each in values], tolerance):
-            return _cite_derivation(found, values)
+            return _cite(found, [each.parsed.passage for each in values])
     return None
 
 
@@ -74,7 +74,7 @@ def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPas
     ]
     query.work.spend(_OPERATIONS_COST)
     found = derive_elapsed(target.quantity, query.claim.text, [mention for mention, _ in mentions])
-    return _cite_mentions(found, mentions)
+    return _cite(found, [passage for _, passage in mentions]) if found else None
 
 
 def _derive_from_wording(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
@@ -91,7 +91,7 @@ def _derive_from_wording(query: Query, target: Binding, passages: Sequence[Parse
     problem = WordProblem(target.quantity, query.cue_text, others, [each.passage.text for each, _ in likely])
     query.work.spend(_OPERATIONS_COST)
     found = solve(problem, [mention for mention, _ in mentions], query.tolerances.get(target.quantity.kind))
-    return _cite_mentions(found, mentions)
+    return _cite(found, [passage for _, passage in mentions]) if found else None
 
 
 def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
@@ -129,14 +129,9 @@ def _likely_passages(
     return [(parsed, place in near) for place, parsed in sorted((neighbours | near).items())]
 
 
-def _cite_mentions(found: Derivation | None, mentions: Sequence[tuple[Mention, Passage]]) -> CitedDerivation | None:
-    if found is None:
-        return None
-    return CitedDerivation(found.formula, tuple(dict.fromkeys(mentions[place][1] for place in found.operands)))
-
-
-def _cite_derivation(found: Derivation, values: Sequence[_Value]) -> CitedDerivation:
-    used = dict.fromkeys(values[place].parsed.passage for place in found.operands)
+def _cite(found: Derivation, passages: Sequence[Passage]) -> CitedDerivation:
+    """Return a derivation with the passages of its operands, given that of each number."""
+    used = dict.fromkeys(passages[place] for place in found.operands)
     return CitedDerivation(found.formula, tuple(used)[:_MAX_CITED])
 
 
