@@ -208,23 +208,15 @@ class Reading:
 
     def name_run(self, place: int) -> range:
         """Return the places of the capitalised words around `place`, at most `_LONGEST_NAME` to either side."""
-        first, last = self._name_bounds
-        low = first[place - 1] if place and first[place - 1] >= 0 else place
-        high = last[place + 1] if place + 1 < len(self.words) and last[place + 1] >= 0 else place
-        return range(max(low, place - _LONGEST_NAME), min(high, place + _LONGEST_NAME) + 1)
+        low = high = place
+        while low > max(0, place - _LONGEST_NAME) and self._may_be_in_name(low - 1):
+            low -= 1
+        while high < min(len(self.words) - 1, place + _LONGEST_NAME) and self._may_be_in_name(high + 1):
+            high += 1
+        return range(low, high + 1)
 
-    @cached_property
-    def _name_bounds(self) -> tuple[list[int], list[int]]:
-        """The first and the last place of each word's run of capitalised words; -1 if it is in none. Linear."""
-        parts = [word.is_capital and word.lower not in TITLES for word in self.words]
-        first, last = [-1] * len(parts), [-1] * len(parts)
-        for place, is_part in enumerate(parts):
-            if is_part:
-                first[place] = first[place - 1] if place and parts[place - 1] else place
-        for place in range(len(parts) - 1, -1, -1):
-            if parts[place]:
-                last[place] = last[place + 1] if place + 1 < len(parts) and parts[place + 1] else place
-        return first, last
+    def _may_be_in_name(self, place: int) -> bool:
+        return self.words[place].is_capital and self.words[place].lower not in TITLES
 
     def starts_sentence(self, place: int) -> bool:
         """Return whether the word begins a sentence, a quotation or a line, where any word is capitalised."""
