@@ -168,16 +168,10 @@ def offsets_of(text: str, start: int, end: int) -> list[int] | None:
     if text.find("\\", start, end) < 0:
         return None
     places: list[int] = []
-    position = start
-    while position < end:
-        if text[position] != "\\":
-            places.append(position)
-            position += 1
-            continue
-        escape = _ESCAPE.match(text, position, end)
-        places.append(position)
-        position = escape.end() if escape else position + 1
-    return [*places, end]
+    for escape in _ESCAPE.finditer(text, start, end):
+        places += range(start, escape.start() + 1)
+        start = escape.end()
+    return [*places, *range(start, end), end]
 
 
 def _decode(written: str) -> Scalar:
