@@ -93,16 +93,12 @@ def _cuts(text: str) -> Iterator[int]:
         (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
         (match.end() for match in _ILL.finditer(text)),
     )
-    return _outside(cuts, (match.span() for match in _KEEP.finditer(text)))
+    return _outside_kept(text, cuts)
 
 
-def unsplit_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans without boundaries: quotations, parentheses, brackets, code and URLs of bounded length."""
-    return [match.span() for match in _KEEP.finditer(text)]
-
-
-def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[int]:
-    """Yield the cuts that are strictly inside none of the spans."""
+def _outside_kept(text: str, cuts: Iterable[int]) -> Iterator[int]:
+    """Yield the cuts outside of quotations, parentheses, brackets, code and URLs of bounded length."""
+    spans = (match.span() for match in _KEEP.finditer(text))
     start, end = next(spans, (0, 0))
     for cut in cuts:
         while end <= cut and end:
@@ -291,11 +287,9 @@ def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
     """Yield the places where clauses may meet: the end of the first, the start of the second, if at a semicolon."""
     if len(sentence) > _LONGEST or not ("," in sentence or ";" in sentence or " but " in sentence):
         return
-    spans: list[tuple[int, int]] | None = None
-    for joint in _JOINT.finditer(sentence):
-        spans = unsplit_spans(sentence) if spans is None else spans
-        if not any(low < joint.start() < high for low, high in spans):
-            yield len(sentence[: joint.start()].rstrip()), joint.end(), joint["semicolon"] is not None
+    joints = {joint.start(): joint for joint in _JOINT.finditer(sentence)}
+    for start in _outside_kept(sentence, joints) if joints else ():
+        yield len(sentence[:start].rstrip()), joints[start].end(), joints[start]["semicolon"] is not None
 
 
 def _is_complete(left: str, at_semicolon: bool) -> bool:
