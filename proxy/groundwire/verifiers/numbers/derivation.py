@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from groundwire.evidence.index import Passage, column_at
@@ -228,12 +229,8 @@ def _rows_around(table_row: ParsedPassage) -> list[ParsedPassage]:
     """Return the rows of the table that contains a row, at most `_MAX_ROWS` on either side."""
     near = table_row.query.context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
     here = next(place for place, each in enumerate(near) if each is table_row.passage)
-    low = high = here
-    while low > 0 and near[low - 1].is_row:
-        low -= 1
-    while high + 1 < len(near) and near[high + 1].is_row:
-        high += 1
-    rows = [parse_passage(table_row.query, each) for each in near[low : high + 1]]
+    above, below = ([*takewhile(lambda each: each.is_row, part)] for part in (near[:here][::-1], near[here:]))
+    rows = [parse_passage(table_row.query, each) for each in (*above[::-1], *below)]
     table_row.query.work.spend(sum(len(row.quantities) for row in rows))
     return rows
 
