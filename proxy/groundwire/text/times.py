@@ -269,12 +269,8 @@ def _years(match: re.Match[str]) -> TimeReading:
     return TimeReading(match.end(), *year_span(first, last))
 
 
-def _before_our_era(match: re.Match[str]) -> TimeReading:
-    return TimeReading(match.end(), *year_span(-int(match["year"])))
-
-
-def _of_our_era(match: re.Match[str]) -> TimeReading:
-    return TimeReading(match.end(), *year_span(int(match["year"])))
+def _year_of_era(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), *year_span(-int(match["year"]) if match["before"] else int(match["year"])))
 
 
 def _decade(match: re.Match[str]) -> TimeReading:
@@ -353,8 +349,7 @@ _AT_DIGIT = _compiled(
     (r"(?P<number>\d\d?)(?:st|nd|rd|th)[ -]century(?P<era> BCE?\b)?", _century),
     (r"(?P<decade>[12]\d\d0|[2-9]0)['’]?s(?!\w)", _decade),
     (r"(?P<year>[12]\d{3})[-–—/](?P<last>[12]\d{3}|\d\d)(?![-/–]?\w)", _years),
-    (r"(?P<year>\d{1,4}) ?(?:BCE?|B\.C\.)(?!\w)", _before_our_era),
-    (r"(?P<year>\d{1,4}) (?:AD|CE|A\.D\.)(?!\w)", _of_our_era),
+    (r"(?P<year>\d{1,4})(?: ?(?P<before>BCE?|B\.C\.)| (?:AD|CE|A\.D\.))(?!\w)", _year_of_era),
 )
 _AT_WORD = _compiled(
     (rf"(?:(?<=until the )|(?<=till the )|(?<=by the ))end of {_MONTH}(?:,? {_YEAR})?", _end_of_month),
