@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -477,7 +477,8 @@ def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) 
     answer, pointers = parse_object(text), {_pointer(field) for field in evidence_fields}
     for claim in claims:
         is_label = claim.kind == "field" and claim.skip_reason == "heading"  # such as the id of an entry
-        if is_label or not isinstance(answer, dict) or not _stands_in(claim, pointers):
+        is_inside = any(f"{claim.pointer}/".startswith(f"{each}/") for each in pointers)
+        if is_label or not isinstance(answer, dict) or not is_inside:
             yield claim
         elif isinstance(value_at(answer, claim.pointer or ""), str):
             yield replace(claim, kind="quote", skip_reason=None, stated_confidence=1.0)
@@ -488,10 +489,3 @@ def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) 
 def _pointer(field: str) -> str:
     """Return the JSON pointer of a field, which is given as a pointer or as a top-level key."""
     return field if field.startswith("/") else "/" + field.replace("~", "~0").replace("/", "~1")
-
-
-def _stands_in(claim: Claim, pointers: Set[str]) -> bool:
-    """Return whether a claim lies inside one of the fields at these pointers."""
-    pointer = claim.pointer or ""
-    ends = (at for at, character in enumerate(pointer + "/") if character == "/")
-    return any(pointer[:end] in pointers for end in ends)
