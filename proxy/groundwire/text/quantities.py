@@ -358,8 +358,6 @@ def _quantity(
 ) -> Quantity:
     """Build a quantity from one amount or the two ends of a range, with its sign, its bound and its approximation."""
     low, high = sorted((sign * amounts[0].value, sign * amounts[-1].value))
-    if len(amounts) == 2 and sign < 0:
-        low, high = sign * amounts[0].value, sign * amounts[1].value
     slack = max(each.slack for each in amounts)
     bound, is_approximate = _qualified(text, start, end)
     other = None
