@@ -251,16 +251,10 @@ def _columns(query: Query, target: Binding, rows: Sequence[ParsedPassage]) -> It
     for values in columns.values():
         parts = [each for each in values if not _TOTAL_LABEL.match(each.parsed.passage.text)]
         named = [each for each in parts if query.subject & content_stems(each.parsed.passage.text.partition("|")[0])]
-        labelled = [each for each in named if _label(each.parsed).lower() in query.claim.text.lower()]
         groups = defaultdict(list)
         for each in parts:
             groups[each.parsed.passage.heading].append(each)
-        yield from (each for each in (parts, named, labelled, *groups.values()) if len(each) > 1)
-
-
-def _label(row: ParsedPassage) -> str:
-    """Return the label of a row, without the name of its column and any text in brackets."""
-    return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
+        yield from (each for each in (parts, named, *groups.values()) if len(each) > 1)
 
 
 def _is_in_named_column(parsed: ParsedPassage, quantity: Quantity) -> bool:
