@@ -281,7 +281,8 @@ class AnswerVerifier:
         settings, deadline = self._settings, self._settings.clock() + self._settings.timeout
         config = f"{self._config} {settings.identity}" if settings.identity else self._config
         keys = [claim_key(claim, context, config) if claim.is_judged else b"" for claim in claims]
-        fresh = {key: claim for key, claim in zip(keys, claims, strict=True) if key and not self._is_known(key)}
+        known = {key for key in keys if key in self._known and self._known[key].is_decided}
+        fresh = {key: claim for key, claim in zip(keys, claims, strict=True) if key and key not in known}
         found, use = settings.store.recent(list(fresh), settings.tenant) if settings.store else ({}, CacheUse())
         missing = {key: claim for key, claim in fresh.items() if key not in found}
         if missing and settings.shares:
@@ -300,9 +301,6 @@ class AnswerVerifier:
         return [
             _about(claim, self._known[key]) if key else skipped(claim) for claim, key in zip(claims, keys, strict=True)
         ], use
-
-    def _is_known(self, key: bytes) -> bool:
-        return key in self._known and self._known[key].is_decided
 
     def _judge(self, claims: Sequence[Claim], context: Context, deadline: float) -> Steps[list[Judgement]]:
         """Judge claims, with a pause after every `MAX_TURN`; claims past the deadline or the capacity are unchecked."""

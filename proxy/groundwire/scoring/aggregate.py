@@ -257,7 +257,8 @@ def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
     """Return the counts of quotations in evidence fields, by field, and in prose; None if there are none."""
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
     prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
-    quoted = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
+    found = (verdict for judgement in prose for verdict in judgement.verdicts if verdict.verifier == "quote")
+    quoted = [verdict for verdict in found if verdict.label != "not_checked"]
     if not counted and not quoted:
         return None
     extracted = sum(v.extracted for v in quoted) + sum(c.extracted for c in counted)
@@ -286,10 +287,6 @@ def count_numbers(found: Sequence[tuple[int, str, Verdict]], policy: NumericPoli
     penalty = -policy.confidence_penalty if unverified else 0.0
     flagged = tuple((choice, claim, number) for choice, claim, verdict in found for number in verdict.numbers)
     return NumericCounts(total, verified, unverified, penalty, total - verified - unverified, flagged)
-
-
-def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
-    return [verdict for judgement in judgements for verdict in judgement.verdicts if verdict.verifier == verifier]
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:

@@ -312,7 +312,7 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
         finite = (
             verb in _CLEARLY_FINITE or words[2].lower() in _CLEARLY_FINITE or (at_semicolon and verb.endswith("ed"))
         )
-        return finite and not _is_no_noun(head)
+        return finite and head not in _FINITE and head not in _NO_NOUNS and not head.endswith(("ly", "ing", "ed"))
     lowered = [word.lower() for word in words]
     for place, word in enumerate(lowered[1:7], start=1):
         if word in _SUBORDINATE_RIGHT:
@@ -325,7 +325,3 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
 def _acts(words: Sequence[str], place: int) -> bool:
     """Return whether a word is a past-tense verb with its object: "approved the plan", not "approved by the board"."""
     return words[place].endswith("ed") and words[place + 1 : place + 2] != [] and words[place + 1] in _DETERMINERS
-
-
-def _is_no_noun(word: str) -> bool:
-    return word in _FINITE or word in _NO_NOUNS or word.endswith(("ly", "ing", "ed"))

@@ -16,7 +16,7 @@ from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money, parse_passage
-from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, range_end
+from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, is_span
 from groundwire.verifiers.numbers.worded_arithmetic import WordProblem, solve
 
 
@@ -108,8 +108,10 @@ def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]
             if each.coverage < _MIN_COVERAGE and stated.low != target.quantity.low:
                 continue
             after = each.quantities[place + 1] if place + 1 < len(each.quantities) else stated
-            until = range_end(each.passage.text, stated, after)
-            if explanation := explain_limit(claim, target.quantity, each.passage.text, stated, until):
+            is_range = stated.kind == after.kind == "time" and is_span(each.passage.text, stated, after)
+            if explanation := explain_limit(
+                claim, target.quantity, each.passage.text, stated, after if is_range else None
+            ):
                 return CitedDerivation(explanation, (each.passage,))
     return None
 

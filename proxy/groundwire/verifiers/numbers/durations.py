@@ -185,11 +185,6 @@ def explain_limit(claim: str, claimed: Quantity, source: str, stated: Quantity, 
     return f"{claimed.text} is {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
 
 
-def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
-    """Return `second` if both are times of day and the text states a span from `first` to it, else None."""
-    return second if first.kind == second.kind == "time" and is_span(text, first, second) else None
-
-
 def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
     """Return the ends of a limit in the unit of the claimed number; None if they are not comparable."""
     is_age = claimed.unit == "time" and claimed.written.startswith("year") and stated.kind == "count"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from groundwire.text.binding import last_end, search_before
 from groundwire.text.quantities import Quantity
+from groundwire.text.units import SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import (
     Derivation,
@@ -124,7 +125,7 @@ def _portions(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Re
 
 def _over_time(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield an amount per period multiplied by the time that the claim or the text states."""
-    spans = [_PERIODS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
+    spans = [SECONDS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
     spans += [each.low for each in problem.others if each.unit == "time"]
     if _WHOLE_TIME.search(problem.text):
         spans += [each.quantity.low for each in mentions if each.quantity.unit == "time"]
@@ -212,7 +213,7 @@ def _period(rate: Mention) -> float:
     text, start = rate.text, rate.quantity.start
     column = text[text.rfind("|", 0, start) + 1 : start]
     found = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
-    return _PERIODS[_period_name(found)] if found else 0.0
+    return SECONDS[_period_name(found)] if found else 0.0
 
 
 def _period_name(match: re.Match[str]) -> str:
@@ -238,7 +239,6 @@ def _is_negated(text: str) -> bool:
 
 _MAX_MENTIONS = 16
 _CALENDAR = 0.005  # relative; a year is slightly more than 52 weeks
-_PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
 _MORE_THAN = re.compile(
     r"(?: [^\W\d_]+)?? (?:(?P<more>more|higher|above|greater)|fewer|less|lower|below|under)(?: [^\W\d_]+)?? than "
     r"(?P<than>[^.;,]+)"
