@@ -302,23 +302,12 @@ def _verdicts_of_language_model(case: _Case, answer: Entailment, context: Contex
     objections = list(_objections(case, context))
     verdict = language_verdict(case.claim, case.evidence, answer, objections, policy.name)
     yield _with_citation_flag(verdict, case.claim, context)
-    if numbers is None:
-        return
-    if numbers.label == "supported":
+    if numbers and numbers.label == "supported":
         yield numbers
-    elif verdict.label == "supported":
-        yield replace(
-            numbers,
-            label="supported",
-            score=verdict.score,
-            reason="",
-            flags=(),
-            numbers=(),
-            validated=numbers.extracted,
-        )
-    else:
+    elif numbers:
         flags = numbers.flags if verdict.label == numbers.label else ()
-        yield replace(numbers, label=verdict.label, score=verdict.score, reason="", flags=flags)
+        aligned = replace(numbers, label=verdict.label, score=verdict.score, reason="", flags=flags)
+        yield replace(aligned, numbers=(), validated=numbers.extracted) if verdict.label == "supported" else aligned
 
 
 def _objections(case: _Case, context: Context) -> Iterator[Objection]:

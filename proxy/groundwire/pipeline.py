@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -281,7 +281,8 @@ class AnswerVerifier:
         settings, deadline = self._settings, self._settings.clock() + self._settings.timeout
         config = f"{self._config} {settings.identity}" if settings.identity else self._config
         keys = [claim_key(claim, context, config) if claim.is_judged else b"" for claim in claims]
-        fresh = {key: claim for key, claim in zip(keys, claims, strict=True) if key and not self._is_known(key)}
+        known = {key for key in keys if key in self._known and self._known[key].is_decided}
+        fresh = {key: claim for key, claim in zip(keys, claims, strict=True) if key and key not in known}
         found, use = settings.store.recent(list(fresh), settings.tenant) if settings.store else ({}, CacheUse())
         missing = {key: claim for key, claim in fresh.items() if key not in found}
         if missing and settings.shares:
@@ -300,9 +301,6 @@ class AnswerVerifier:
         return [
             _about(claim, self._known[key]) if key else skipped(claim) for claim, key in zip(claims, keys, strict=True)
         ], use
-
-    def _is_known(self, key: bytes) -> bool:
-        return key in self._known and self._known[key].is_decided
 
     def _judge(self, claims: Sequence[Claim], context: Context, deadline: float) -> Steps[list[Judgement]]:
         """Judge claims, with a pause after every `MAX_TURN`; claims past the deadline or the capacity are unchecked."""
@@ -477,7 +475,8 @@ def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) 
     answer, pointers = parse_object(text), {_pointer(field) for field in evidence_fields}
     for claim in claims:
         is_label = claim.kind == "field" and claim.skip_reason == "heading"  # such as the id of an entry
-        if is_label or not isinstance(answer, dict) or not _stands_in(claim, pointers):
+        is_inside = any(f"{claim.pointer}/".startswith(f"{each}/") for each in pointers)
+        if is_label or not isinstance(answer, dict) or not is_inside:
             yield claim
         elif isinstance(value_at(answer, claim.pointer or ""), str):
             yield replace(claim, kind="quote", skip_reason=None, stated_confidence=1.0)
@@ -488,10 +487,3 @@ def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) 
 def _pointer(field: str) -> str:
     """Return the JSON pointer of a field, which is given as a pointer or as a top-level key."""
     return field if field.startswith("/") else "/" + field.replace("~", "~0").replace("/", "~1")
-
-
-def _stands_in(claim: Claim, pointers: Set[str]) -> bool:
-    """Return whether a claim lies inside one of the fields at these pointers."""
-    pointer = claim.pointer or ""
-    ends = (at for at, character in enumerate(pointer + "/") if character == "/")
-    return any(pointer[:end] in pointers for end in ends)

@@ -105,11 +105,11 @@ can could may here there
 _OPENINGS = _table("""
 opinion: i can't believe | i cannot believe | i couldn't believe | i can't wait | i can't imagine | i cannot imagine |
 i can't stand | i'm not sure i | i am not sure i | i would have to say
-offer: let me know | feel free to | please let me know | please feel free | if you want me to | if you have any
+offer: feel free to | please let me know | please feel free | if you want me to | if you have any
 questions | if you have any other questions | if you have any further questions | if you have more questions | if you
 have further questions | i can also | i can help | i'd be happy | i would be happy | i'd be glad | i would be glad |
 i'm happy to | i am happy to | happy to help | i'm here to | i am here to | don't hesitate to ask | do not hesitate to
-ask | please don't hesitate | please do not hesitate | let me help | let me | i'll do my best | i will do my best |
+ask | please don't hesitate | please do not hesitate | let me | i'll do my best | i will do my best |
 i'll try to | i will try to | i'll look | i will look | i'll check | i will check | i'll search | i will search | i'll
 fetch | i will fetch | i'll find out | i will find out | i'll start by | i will start by | i'm going to look | i'm
 going to check | i'm going to search | let's look | let's check | let's search | i'll now | i will now | now i'll |
@@ -152,7 +152,7 @@ i'm not a fan | i am not a fan | i'm not a big | i am not a big | i'm not really
 suggest | my favorite | my favourite | i'm glad | i am glad | i wish | i would love | i'd love | i always wanted | i
 would like | i'd like | i don't like | i agree | i wonder | i hope | that sounds | that's cool | that is cool | that's
 great | that is great | that's awesome | that's interesting | that is interesting | that's amazing | that's nice | how
-cool | how interesting | sounds like fun | it sounds | sounds
+cool | how interesting | it sounds | sounds
 instruction: please | make sure | be sure to | be careful | remember to | don't forget | do not forget | try to | you
 may want to | you might want to | it is recommended to | it's recommended to | it is recommended that you | it's
 recommended that you | you can refer to | refer to the | see also | see the | it's best to consult | it is best to
@@ -167,10 +167,9 @@ let me know | feel free | ask | i can | i'd be happy | i would be happy | i'll |
 """Phrases that make a sentence that begins with "If" an offer."""
 
 _HEDGES = _phrases("""
-might be | might have been | might not be | could possibly | may possibly | might possibly | probably | perhaps |
-maybe | possibly | presumably | supposedly | appears to | appear to | appeared to | seems to | seem to | seemed to |
-seems like | seems that | it is likely that | is likely that | it is possible that | it's possible that | i think | i
-believe | i guess | i'm not sure | i am not sure
+might be | might have been | might not be | probably | perhaps | maybe | possibly | presumably | supposedly | appears
+to | appear to | appeared to | seems to | seem to | seemed to | seems like | seems that | is likely that | it is
+possible that | it's possible that | i think | i believe | i guess | i'm not sure | i am not sure
 """)
 """Phrases that, in the main clause, leave open whether the statement is true."""
 
@@ -204,27 +203,24 @@ _NO_HEDGES = _phrases("more likely | less likely | most likely to | as likely | 
 _NOTES = _phrases("please note | note | please remember | remember | keep in mind | be aware | please be aware")
 """Phrases that, before "that", a colon or a comma, assert the rest of the sentence."""
 
-_IMPERATIVES = _words("""
-add allow apply arrange ask attach avoid bake beat begin blend boil bring brush call check choose chop clean click
-close coat combine compare complete connect consider consult contact continue cook cool cover create cut decide
-defrost delete describe dip discard dissolve divide do don't download drain drink drizzle dry eat enable enjoy ensure
-enter explain fill find flip fold follow fry garnish gather get give go grate grease grill grind heat hold identify
-insert install keep leave let lift locate log look lower make marinate measure melt mix move navigate note notice open
-peel perform place pour preheat prepare press pull purchase push put read reduce refer refrigerate remove repeat
-replace rest restart review rinse roast roll rub run save scroll seal season see seek select send separate serve set
-shake simmer sit slice soak speak spray spread sprinkle squeeze start stay steam stir stop store strain submit switch
-take talk tap test thread tie toss touch transfer trim try turn type unplug update upload use verify visit wait warm
-wash watch wear whisk wipe work wrap write
-""")
-"""Verbs that begin an instruction."""
-
 _ONLY_IMPERATIVES = _words("""
 add allow avoid choose combine consider consult continue create decide delete describe discard dissolve don't drain
 eat enable enjoy ensure enter explain follow gather identify insert install keep let locate make marinate melt
 navigate preheat prepare put refrigerate remove replace rinse scroll seek serve squeeze stir submit take tap unplug
 upload verify visit wait whisk wipe
 """)
-"""Those of `IMPERATIVES` that at the beginning of a sentence are never a noun or an adjective."""
+"""Verbs that begin an instruction and, at the beginning of a sentence, are never a noun or an adjective."""
+
+_IMPERATIVES = _ONLY_IMPERATIVES | _words("""
+apply arrange ask attach bake beat begin blend boil bring brush call check chop clean click close coat compare
+complete connect contact cook cool cover cut defrost dip divide do download drink drizzle dry fill find flip fold
+fry garnish get give go grate grease grill grind heat hold leave lift log look lower measure mix move note notice
+open peel perform place pour press pull purchase push read reduce refer repeat rest restart review roast roll rub
+run save seal season see select send separate set shake simmer sit slice soak speak spray spread sprinkle start
+stay steam stop store strain switch talk test thread tie toss touch transfer trim try turn type update use warm
+wash watch wear work wrap write
+""")
+"""Verbs that begin an instruction."""
 
 _AFTER_IMPERATIVE = _words("""
 the a an your this that it them all any each some to in on with into up out off from for over at as if how whether

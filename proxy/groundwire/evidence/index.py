@@ -32,7 +32,6 @@ from groundwire.text.words import (
     Word,
     concept,
     content_stems,
-    root,
     stem,
 )
 
@@ -285,11 +284,6 @@ class Passage:
         return content_stems(self.text)
 
     @cached_property
-    def roots(self) -> frozenset[str]:
-        """The roots of `stems`."""
-        return frozenset(map(root, self.stems))
-
-    @cached_property
     def heading_stems(self) -> frozenset[str]:
         """The stems of the content words of `heading`."""
         return content_stems(self.heading) if self.heading else frozenset()
@@ -298,16 +292,6 @@ class Passage:
     def quantities(self) -> tuple[Quantity, ...]:
         """The quantities of `text`."""
         return self.analysis.quantities
-
-    @cached_property
-    def bindings(self) -> tuple[Binding, ...]:
-        """The words and dates that belong to each quantity of `text`."""
-        return self.analysis.bindings
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The stems of the proper names of `text` that are in no quantity."""
-        return self.analysis.names
 
     @cached_property
     def note(self) -> Given | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from string import punctuation
 
 from groundwire.caches import memo
@@ -157,16 +158,10 @@ def _slice(whole: Source, start: int, end: int) -> Source:
 
 def _statements(text: str, block: Block) -> Iterator[tuple[int, int]]:
     """Yield the spans of consecutive sentences in a prose block that neither ask nor instruct."""
-    start = end = -1
-    for piece in _pieces(text, block):
-        if is_request(piece.text):
-            if start >= 0:
-                yield start, end
-            start = -1
-        else:
-            start, end = (piece.start, piece.end) if start < 0 else (start, piece.end)
-    if start >= 0:
-        yield start, end
+    for asks, group in groupby(_pieces(text, block), lambda piece: is_request(piece.text)):
+        if not asks:
+            first, *rest = group
+            yield first.start, (rest or [first])[-1].end
 
 
 def _pieces(text: str, block: Block) -> Iterator[Piece]:

@@ -91,20 +91,13 @@ def summarise(
     examined = _with_confidence(examined, context, policy, temperature, consistency)
     judgements = [judgement for each in examined for judgement in each.judgements]
     readings = [each.reading for each in examined]
-    quotes = _quotes(examined)
-    violations = _joined([reading.violations for reading in readings])
-    agreement = consistency.score if consistency else None
     certainty = certainty_of([each.choice for each in readings], temperature)
-    confidence = of_answer(judgements, context, policy, certainty, agreement)
-    degraded = _degraded(judgements)
+    is_truncated = any(reading.truncated or reading.choice.unread for reading in readings)
     report = Report(
         id=id_,
-        status=_status(
-            judgements, context, cut_short, any(reading.truncated or reading.choice.unread for reading in readings)
-        ),
+        status=_status(judgements, context, cut_short or is_truncated),
         verdict=answer_verdict(judgements),
         score=score(judgements),
-        flags=_flags(judgements, readings, quotes, violations, confidence, consistency, prompt, policy, bool(degraded)),
         warnings=(
             *warnings,
             *_unread(prompt),
@@ -112,7 +105,7 @@ def summarise(
             *(warning for reading in readings for warning in reading.warnings),
         ),
         coverage=_coverage(judgements, readings, context),
-        confidence=confidence,
+        confidence=of_answer(judgements, context, policy, certainty, consistency.score if consistency else None),
         sources=context.sources,
         prompt=prompt,
         choices=tuple(
@@ -122,16 +115,16 @@ def summarise(
             for each in examined
         ),
         consistency=consistency,
-        quotes=quotes,
-        violations=violations,
+        quotes=_quotes(examined),
+        violations=_joined([reading.violations for reading in readings]),
         numeric=_numeric(examined, policy),
         cache=cache,
         stages=tuple(stages),
         timing_ms=tuple(timing_ms),
-        degraded=degraded,
+        degraded=_degraded(judgements),
         config=config,
     )
-    return rate(report, policy.thresholds)
+    return rate(replace(report, flags=_flags(report, readings, policy)), policy.thresholds)
 
 
 def rate(report: Report, thresholds: Thresholds) -> Report:
@@ -196,9 +189,9 @@ def answer_verdict(judgements: Sequence[Judgement]) -> AnswerVerdict:
     return "grounded" if supported == 1 else "ungrounded" if supported == 0 else "partially_grounded"
 
 
-def _status(judgements: Sequence[Judgement], context: Context, cut_short: bool, truncated: bool) -> Status:
+def _status(judgements: Sequence[Judgement], context: Context, is_cut: bool) -> Status:
     checkable = [judgement for judgement in judgements if not judgement.is_skipped]
-    if cut_short or truncated:
+    if is_cut:
         return "partial"
     if not context.passages or (checkable and all(j.verdict.method == "overload" for j in checkable)):
         return "skipped"
@@ -218,33 +211,25 @@ def _coverage(judgements: Sequence[Judgement], readings: Sequence[Reading], cont
     return Coverage(claims, checked, claims - checked, answer, context.examined)
 
 
-def _flags(
-    judgements: Sequence[Judgement],
-    readings: Sequence[Reading],
-    quotes: QuoteCounts | None,
-    violations: Sequence[Violation] | None,
-    confidence: Confidence | None,
-    consistency: Consistency | None,
-    prompt: PromptSize | None,
-    policy: Policy,
-    degraded: bool,
-) -> tuple[str, ...]:
+def _flags(report: Report, readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
+    judgements = [judgement for choice in report.choices for judgement in choice.judgements]
+    quotes, confidence, consistency = report.quotes, report.confidence, report.consistency
     raised = {flag for judgement in judgements for verdict in judgement.verdicts for flag in verdict.flags}
     labels = {judgement.verdict.label for judgement in judgements}
     conditions = {
         "unsupported_claims": "unsupported" in labels,
         "contradicted_claims": "contradicted" in labels,
         "quotes_all_rejected": bool(quotes and quotes.extracted and not quotes.validated),
-        "evidence_schema_violation": bool(violations),
+        "evidence_schema_violation": bool(report.violations),
         "budget_gap": any(lacks_bits(judgement, policy) for judgement in judgements),
         "low_confidence": bool(confidence and confidence.score < policy.thresholds.confidence),
         "inconsistent_with_history": bool(consistency and consistency.contradictions),
-        "context_truncated": bool(prompt and prompt.is_truncated),
+        "context_truncated": bool(report.prompt and report.prompt.is_truncated),
         "answer_truncated": any(
             reading.truncated or reading.choice.unread or reading.choice.finish_reason == "length"
             for reading in readings
         ),
-        "verifier_degraded": degraded,
+        "verifier_degraded": bool(report.degraded),
     }
     raised |= {flag for flag, holds in conditions.items() if holds}
     return tuple(flag for flag in FLAGS if flag in raised)
@@ -272,7 +257,8 @@ def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
     """Return the counts of quotations in evidence fields, by field, and in prose; None if there are none."""
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
     prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
-    quoted = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
+    found = (verdict for judgement in prose for verdict in judgement.verdicts if verdict.verifier == "quote")
+    quoted = [verdict for verdict in found if verdict.label != "not_checked"]
     if not counted and not quoted:
         return None
     extracted = sum(v.extracted for v in quoted) + sum(c.extracted for c in counted)
@@ -301,10 +287,6 @@ def count_numbers(found: Sequence[tuple[int, str, Verdict]], policy: NumericPoli
     penalty = -policy.confidence_penalty if unverified else 0.0
     flagged = tuple((choice, claim, number) for choice, claim, verdict in found for number in verdict.numbers)
     return NumericCounts(total, verified, unverified, penalty, total - verified - unverified, flagged)
-
-
-def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
-    return [verdict for judgement in judgements for verdict in judgement.verdicts if verdict.verifier == verifier]
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:

@@ -48,26 +48,22 @@ def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tu
 
     Dates divide the text among dates, amounts among amounts.
     """
-    positioned = _stems_outside(text, words, [(each.start, each.end) for each in quantities])
-    stems = _Stems(positioned)
+    stems = _stems_outside(text, words, [(each.start, each.end) for each in quantities])
     dates = tuple(each for each in quantities if each.kind == "date")
     amounts = tuple(each for each in quantities if each.kind != "date")
     bindings = [
-        *_one_by_one(text, positioned, _bind(text, stems, dates, ()), ()),
-        *_one_by_one(text, positioned, _bind(text, stems, amounts, dates), dates),
+        *_one_by_one(text, stems, _bind(text, stems, dates, ()), ()),
+        *_one_by_one(text, stems, _bind(text, stems, amounts, dates), dates),
     ]
     return tuple(sorted(bindings, key=lambda binding: binding.quantity.start))
 
 
-class _Stems:
-    """The stems of a text in order, to be selected by position."""
+_Stems = Sequence[tuple[int, str]]
+"""The stems of a text with their positions, in order."""
 
-    def __init__(self, stems: Sequence[tuple[int, str]]) -> None:
-        self._places = [at for at, _ in stems]
-        self._stems = [stem for _, stem in stems]
 
-    def between(self, low: int, high: int) -> list[str]:
-        return self._stems[bisect_left(self._places, low) : bisect_left(self._places, high)]
+def _between(stems: _Stems, low: int, high: int) -> list[str]:
+    return [stem for _, stem in stems[bisect_left(stems, (low, "")) : bisect_left(stems, (high, ""))]]
 
 
 def _bind(text: str, stems: _Stems, group: Sequence[Quantity], dates: Sequence[Quantity]) -> list[Binding]:
@@ -78,13 +74,13 @@ def _bind(text: str, stems: _Stems, group: Sequence[Quantity], dates: Sequence[Q
     if label_end >= 0:
         spans, shared = _cells(text, stems, group, label_end)
     else:
-        spans, shared = _clauses(text, group, dates), frozenset(stems.between(0, first))
+        spans, shared = _clauses(text, group, dates), frozenset(_between(stems, 0, first))
     leading = tuple(date for date in dates if date.start < first and not _names_column(text, date.end, label_end))
     starts = [date.start for date in dates]
     bindings: list[Binding] = []
     subject: frozenset[str] = frozenset()
     for quantity, (low, high) in zip(group, spans, strict=True):
-        own, before = frozenset(stems.between(low, high)), stems.between(low, quantity.start)
+        own, before = frozenset(_between(stems, low, high)), _between(stems, low, quantity.start)
         if bindings and (
             _goes_on(text, low, quantity.start) or text[bindings[-1].quantity.end : quantity.start] == " ("
         ):
@@ -112,9 +108,9 @@ def _cells(
     lows = [max(text.rfind("|", 0, each.start), 0) for each in group]
     highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
     gaps = zip([0, *highs], [*lows, len(text)], strict=True)
-    shared = {stem for low, high in gaps for stem in stems.between(low, high)}
+    shared = {stem for low, high in gaps for stem in _between(stems, low, high)}
     if ": " not in text[:label_end]:
-        shared.update(stems.between(0, label_end))  # its numbers belong to the name
+        shared.update(_between(stems, 0, label_end))  # its numbers belong to the name
     return list(zip(lows, highs, strict=True)), frozenset(shared)
 
 
@@ -131,9 +127,7 @@ def _joined(text: str, bindings: list[Binding]) -> list[Binding]:
     return bindings
 
 
-def _one_by_one(
-    text: str, stems: Sequence[tuple[int, str]], bindings: list[Binding], dates: Sequence[Quantity]
-) -> list[Binding]:
+def _one_by_one(text: str, stems: _Stems, bindings: list[Binding], dates: Sequence[Quantity]) -> list[Binding]:
     """Pair the listed values of a sentence with "respectively" with its listed dates or names.
 
     In "5 and 6 in 2019 and 2018, respectively" the first value belongs to the first date.
@@ -169,11 +163,11 @@ def _runs(text: str, quantities: Sequence[Quantity]) -> list[list[Quantity]]:
     return runs
 
 
-def _listed_names(text: str, stems: Sequence[tuple[int, str]], low: int, high: int) -> list[frozenset[str]]:
+def _listed_names(text: str, stems: _Stems, low: int, high: int) -> list[frozenset[str]]:
     """Return the stems of each name in the list that begins a sentence: "Cash and debt were …"."""
     ends = [*(joint.start() for joint in _JOINT.finditer(text, low, high)), high]
     starts = [low, *ends[:-1]]
-    return [frozenset(stem for at, stem in stems if start <= at < end) for start, end in zip(starts, ends, strict=True)]
+    return [frozenset(_between(stems, *span)) for span in zip(starts, ends, strict=True)]
 
 
 def _names_column(text: str, place: int, label_end: int) -> bool:
@@ -316,16 +310,15 @@ def as_given(number: Quantity, given: Given) -> Quantity:
         return _scaled(number, given.scale)
     if not number.is_bare or number.scale != 1.0:
         return number
-    factor = given.worth
-    scaled = _scaled(number, given.scale) if given.scale != 1.0 else number
+    scaled = _scaled(number, given.worth * given.scale)
     return scaled._replace(
         kind=given.kind,
         unit=given.unit,
-        low=number.low * factor * given.scale + given.offset,
-        high=number.high * factor * given.scale + given.offset,
-        slack=number.slack * factor * given.scale,
-        other=None if given.offset else number.other and _times(number.other, factor * given.scale),
-        worth=factor,
+        low=scaled.low + given.offset,
+        high=scaled.high + given.offset,
+        other=None if given.offset else scaled.other,
+        scale=given.scale,
+        worth=given.worth,
         offset=given.offset,
         written=given.written,
     )
@@ -336,13 +329,9 @@ def _scaled(number: Quantity, scale: float) -> Quantity:
         low=number.low * scale,
         high=number.high * scale,
         slack=number.slack * scale,
-        other=number.other and _times(number.other, scale),
+        other=number.other and (number.other[0] * scale, number.other[1] * scale),
         scale=number.scale * scale,
     )
-
-
-def _times(ends: tuple[float, float], factor: float) -> tuple[float, float]:
-    return ends[0] * factor, ends[1] * factor
 
 
 def _read(phrase: str) -> Given | None:

@@ -21,7 +21,7 @@ from groundwire.text.times import (
     year_span,
 )
 from groundwire.text.units import CENTS, CODES, CURRENCIES, SCALES, SUFFIXES, Unit, read_rate, read_unit
-from groundwire.text.words import LONGEST_WORD, STOPWORDS, stem
+from groundwire.text.words import LONGEST_WORD, NUMERALS, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
 Bound = Literal["", "least", "most"]
@@ -346,8 +346,7 @@ def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tupl
         return [], end
     if _leads(text, start, _RATIO_CUES):
         return _one(_quantity(text, start, end, "ratio", amounts, sign))
-    counted = _quantity(text, start, end, "count", amounts, sign)
-    return _one(counted._replace(nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
+    return _one(_quantity(text, start, end, "count", amounts, sign)._replace(nouns=_nouns(text, end)))
 
 
 def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
@@ -359,8 +358,6 @@ def _quantity(
 ) -> Quantity:
     """Build a quantity from one amount or the two ends of a range, with its sign, its bound and its approximation."""
     low, high = sorted((sign * amounts[0].value, sign * amounts[-1].value))
-    if len(amounts) == 2 and sign < 0:
-        low, high = sign * amounts[0].value, sign * amounts[1].value
     slack = max(each.slack for each in amounts)
     bound, is_approximate = _qualified(text, start, end)
     other = None
@@ -601,9 +598,8 @@ def _date(text: str, start: int, read: TimeReading, kind: Kind = "date") -> Quan
 
 
 def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
-    bound, is_approximate = _qualified(text, start, end)
-    read = Quantity(start, end, text[start:end], "quantity", seconds, seconds, 0.5, "time", None, bound, is_approximate)
-    return read._replace(written="seconds")
+    found = _quantity(text, start, end, "quantity", [_Amount(end, seconds, 0.5)], 1.0, unit="time")
+    return found._replace(written="seconds")
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:
@@ -617,10 +613,8 @@ def _fraction(text: str, match: re.Match[str]) -> Quantity:
     """Convert a share in words: "two-thirds", "a quarter of", "half of"."""
     count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
     value = count / _PARTS[(match["part"] or match["half"] or match["by"] or "half").lower().rstrip("s")]
-    start, end = match.span()
-    bound, is_approximate = _qualified(text, start, end)
-    found = Quantity(start, end, match.group(), "ratio", value, value, 0.01, "share", None, bound, is_approximate)
-    return found._replace(is_spelled=True)
+    amount = _Amount(match.end(), value, 0.01, is_spelled=True)
+    return _quantity(text, *match.span(), "ratio", [amount], 1.0, unit="share")
 
 
 def _whole(text: str, match: re.Match[str]) -> _Amount | None:
@@ -642,17 +636,7 @@ def _money(name: str, amount: _Amount) -> str | None:
     return code if code is None or len(name) > 3 or not name.islower() or name in ("yen", "won") else None
 
 
-_SPELLED = {
-    name: float(number)
-    for number, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
-_SPELLED |= {
-    name: 10.0 * number
-    for number, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
+_SPELLED = {name: float(number) for name, number in NUMERALS.items()}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
 _ARTICLES = frozenset(("a", "an"))

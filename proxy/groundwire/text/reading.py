@@ -11,7 +11,7 @@ from groundwire.caches import memo
 from groundwire.text.quantities import Quantity
 from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 
-_CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
+CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
 _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
@@ -162,7 +162,7 @@ class Reading:
         """Return the place of the first content word after `place`, in its clause and at most `_REACH` words away."""
         for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
             word = self.words[near]
-            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
+            if CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
                 return None
             if word.carries_meaning and not word.lower.endswith("ly") and word.stem not in _UNHEADED:
                 return near
@@ -208,23 +208,15 @@ class Reading:
 
     def name_run(self, place: int) -> range:
         """Return the places of the capitalised words around `place`, at most `_LONGEST_NAME` to either side."""
-        first, last = self._name_bounds
-        low = first[place - 1] if place and first[place - 1] >= 0 else place
-        high = last[place + 1] if place + 1 < len(self.words) and last[place + 1] >= 0 else place
-        return range(max(low, place - _LONGEST_NAME), min(high, place + _LONGEST_NAME) + 1)
+        low = high = place
+        while low > max(0, place - _LONGEST_NAME) and self._may_be_in_name(low - 1):
+            low -= 1
+        while high < min(len(self.words) - 1, place + _LONGEST_NAME) and self._may_be_in_name(high + 1):
+            high += 1
+        return range(low, high + 1)
 
-    @cached_property
-    def _name_bounds(self) -> tuple[list[int], list[int]]:
-        """The first and the last place of each word's run of capitalised words; -1 if it is in none. Linear."""
-        parts = [word.is_capital and word.lower not in TITLES for word in self.words]
-        first, last = [-1] * len(parts), [-1] * len(parts)
-        for place, is_part in enumerate(parts):
-            if is_part:
-                first[place] = first[place - 1] if place and parts[place - 1] else place
-        for place in range(len(parts) - 1, -1, -1):
-            if parts[place]:
-                last[place] = last[place + 1] if place + 1 < len(parts) and parts[place + 1] else place
-        return first, last
+    def _may_be_in_name(self, place: int) -> bool:
+        return self.words[place].is_capital and self.words[place].lower not in TITLES
 
     def starts_sentence(self, place: int) -> bool:
         """Return whether the word begins a sentence, a quotation or a line, where any word is capitalised."""

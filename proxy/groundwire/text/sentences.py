@@ -91,18 +91,14 @@ def _cuts(text: str) -> Iterator[int]:
         (match.end() for match in _PARTED.finditer(text)),
         (match.end() for match in _CJK_END.finditer(text)),
         (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
+        (match.end() for match in _ILL.finditer(text)),
     )
-    cuts = heapq.merge(cuts, (match.end() for match in _ILL.finditer(text)))
-    return _outside(cuts, (match.span() for match in _KEEP.finditer(text)))
+    return _outside_kept(text, cuts)
 
 
-def unsplit_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans without boundaries: quotations, parentheses, brackets, code and URLs of bounded length."""
-    return [match.span() for match in _KEEP.finditer(text)]
-
-
-def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[int]:
-    """Yield the cuts that are strictly inside none of the spans."""
+def _outside_kept(text: str, cuts: Iterable[int]) -> Iterator[int]:
+    """Yield the cuts outside of quotations, parentheses, brackets, code and URLs of bounded length."""
+    spans = (match.span() for match in _KEEP.finditer(text))
     start, end = next(spans, (0, 0))
     for cut in cuts:
         while end <= cut and end:
@@ -215,34 +211,33 @@ _LONGEST = 1200
 _BRINGING = frozenset("that because since".split())
 _FACT_WORDS = 4
 
-_FINITE = frozenset(
-    "is are was were has had will would can cannot could may might must should does did isn't aren't wasn't weren't "
-    "hasn't hadn't won't wouldn't can't couldn't doesn't didn't it's he's she's they're rose fell grew became began "
-    "came went made took gave got led won lost held kept left met paid put ran said saw sold sent set spent stood told "
-    "wrote found founded fought bought brought built chose drew drove flew knew lay meant read sang sat sought spoke "
-    "taught thought threw understood wore increased decreased declined dropped reached remained reported received "
-    "released represents requires provides includes contains means makes takes gives becomes remains offers helps "
-    "causes occurs begins ends lies shows states says notes adds explains describes uses allows refers consists works "
-    "lives stands starts plays covers costs grows falls rises seems appears tends differs exceeded totaled totalled "
-    "averaged announced launched opened closed joined moved died served played worked lived started ended continued "
-    "created produced published signed named called used killed caused helped wanted needed stated claimed believed "
-    "argued agreed decided refused accounted amounted expanded acquired developed introduced".split()
+_CLEARLY_FINITE = frozenset(
+    "is are was were has had will would can cannot could may might must should did does fell rose grew began "
+    "became went made took gave won lost came".split()
 )
-_SUBJECTS = frozenset(
-    "it he she they we you i this these those there the a an its his her their our my your some many most several "
-    "both each all another one two three four five six seven eight nine ten".split()
+_FINITE = _CLEARLY_FINITE | frozenset(
+    "isn't aren't wasn't weren't hasn't hadn't won't wouldn't can't couldn't doesn't didn't it's he's she's they're "
+    "got led held kept left met paid put ran said saw sold sent set spent stood told wrote found founded fought "
+    "bought brought built chose drew drove flew knew lay meant read sang sat sought spoke taught thought threw "
+    "understood wore increased decreased declined dropped reached remained reported received released represents "
+    "requires provides includes contains means makes takes gives becomes remains offers helps causes occurs begins "
+    "ends lies shows states says notes adds explains describes uses allows refers consists works lives stands "
+    "starts plays covers costs grows falls rises seems appears tends differs exceeded totaled totalled averaged "
+    "announced launched opened closed joined moved died served played worked lived started ended continued created "
+    "produced published signed named called used killed caused helped wanted needed stated claimed believed argued "
+    "agreed decided refused accounted amounted expanded acquired developed introduced".split()
 )
 _DETERMINERS = frozenset("the a an its his her their our this these those".split())
+_SUBJECTS = _DETERMINERS | frozenset(
+    "it he she they we you i there my your some many most several both each all another one two three four five six "
+    "seven eight nine ten".split()
+)
 _SUBORDINATE_LEFT = frozenset(
     "that if when whenever whether because unless since until before after although though either neither nor "
     "between once while said says believe believes think thinks claims claimed stated states suggests suggest "
     "according not only".split()
 )
 _SUBORDINATE_RIGHT = frozenset("that which who whom whose where".split())
-_CLEARLY_FINITE = frozenset(
-    "is are was were has had will would can cannot could may might must should did does fell rose grew began "
-    "became went made took gave won lost came".split()
-)
 _NO_NOUNS = frozenset(
     "then also thus therefore later now still not only never often always soon again to in on at for with by from "
     "of as if when who which that whose what how why where so yet hence even just rather than instead be been "
@@ -292,11 +287,9 @@ def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
     """Yield the places where clauses may meet: the end of the first, the start of the second, if at a semicolon."""
     if len(sentence) > _LONGEST or not ("," in sentence or ";" in sentence or " but " in sentence):
         return
-    spans: list[tuple[int, int]] | None = None
-    for joint in _JOINT.finditer(sentence):
-        spans = unsplit_spans(sentence) if spans is None else spans
-        if not any(low < joint.start() < high for low, high in spans):
-            yield len(sentence[: joint.start()].rstrip()), joint.end(), joint["semicolon"] is not None
+    joints = {joint.start(): joint for joint in _JOINT.finditer(sentence)}
+    for start in _outside_kept(sentence, joints) if joints else ():
+        yield len(sentence[:start].rstrip()), joints[start].end(), joints[start]["semicolon"] is not None
 
 
 def _is_complete(left: str, at_semicolon: bool) -> bool:
@@ -319,7 +312,7 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
         finite = (
             verb in _CLEARLY_FINITE or words[2].lower() in _CLEARLY_FINITE or (at_semicolon and verb.endswith("ed"))
         )
-        return finite and not _is_no_noun(head)
+        return finite and head not in _FINITE and head not in _NO_NOUNS and not head.endswith(("ly", "ing", "ed"))
     lowered = [word.lower() for word in words]
     for place, word in enumerate(lowered[1:7], start=1):
         if word in _SUBORDINATE_RIGHT:
@@ -332,7 +325,3 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
 def _acts(words: Sequence[str], place: int) -> bool:
     """Return whether a word is a past-tense verb with its object: "approved the plan", not "approved by the board"."""
     return words[place].endswith("ed") and words[place + 1 : place + 2] != [] and words[place + 1] in _DETERMINERS
-
-
-def _is_no_noun(word: str) -> bool:
-    return word in _FINITE or word in _NO_NOUNS or word.endswith(("ly", "ing", "ed"))

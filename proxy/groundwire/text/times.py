@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple
 
+from groundwire.text.words import NUMERALS
+
 NOON, DAY = 720.0, 1440.0  # minutes
 
 
@@ -96,9 +98,7 @@ def _spoken(match: re.Match[str]) -> TimeReading:
     return _clock(match.end(), time % DAY, None if half_day else (time + NOON) % DAY)
 
 
-_HOURS = {
-    name: hour for hour, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
-}
+_HOURS = {name: number for name, number in NUMERALS.items() if 1 <= number <= 12}
 _MINUTES = {"half": 30.0, "quarter": 15.0, "a quarter": 15.0, "five": 5.0, "ten": 10.0, "twenty": 20.0}
 _MINUTES |= {"twenty five": 25.0}
 _CLOCK_STARTERS = frozenset(_HOURS) | {"noon", "midday", "midnight", "half", "quarter", "a", "twenty", "twenty-five"}
@@ -269,12 +269,8 @@ def _years(match: re.Match[str]) -> TimeReading:
     return TimeReading(match.end(), *year_span(first, last))
 
 
-def _before_our_era(match: re.Match[str]) -> TimeReading:
-    return TimeReading(match.end(), *year_span(-int(match["year"])))
-
-
-def _of_our_era(match: re.Match[str]) -> TimeReading:
-    return TimeReading(match.end(), *year_span(int(match["year"])))
+def _year_of_era(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), *year_span(-int(match["year"]) if match["before"] else int(match["year"])))
 
 
 def _decade(match: re.Match[str]) -> TimeReading:
@@ -353,8 +349,7 @@ _AT_DIGIT = _compiled(
     (r"(?P<number>\d\d?)(?:st|nd|rd|th)[ -]century(?P<era> BCE?\b)?", _century),
     (r"(?P<decade>[12]\d\d0|[2-9]0)['’]?s(?!\w)", _decade),
     (r"(?P<year>[12]\d{3})[-–—/](?P<last>[12]\d{3}|\d\d)(?![-/–]?\w)", _years),
-    (r"(?P<year>\d{1,4}) ?(?:BCE?|B\.C\.)(?!\w)", _before_our_era),
-    (r"(?P<year>\d{1,4}) (?:AD|CE|A\.D\.)(?!\w)", _of_our_era),
+    (r"(?P<year>\d{1,4})(?: ?(?P<before>BCE?|B\.C\.)| (?:AD|CE|A\.D\.))(?!\w)", _year_of_era),
 )
 _AT_WORD = _compiled(
     (rf"(?:(?<=until the )|(?<=till the )|(?<=by the ))end of {_MONTH}(?:,? {_YEAR})?", _end_of_month),

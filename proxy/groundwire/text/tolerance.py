@@ -52,22 +52,16 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     if claimed.per and stated.per:
         scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
     factor, offset, is_conversion = factors
-    best = Relation.DIFFERENT
-    for low, high in _readings(stated):
-        for mine in _readings(claimed):
-            relation = _compare_values(
-                claimed,
-                stated,
-                mine,
-                (low * factor * scale + offset, high * factor * scale + offset),
-                stated.slack * factor * scale,
-                tolerance,
-                is_conversion,
-            )
-            if relation.is_match:
-                return relation
-            best = relation if relation is Relation.OPEN else best
-    return best
+    factor *= scale
+    relations = [
+        _compare_values(
+            claimed, stated, mine, (low * factor + offset, high * factor + offset), factor, tolerance, is_conversion
+        )
+        for low, high in _readings(stated)
+        for mine in _readings(claimed)
+    ]
+    best = Relation.OPEN if Relation.OPEN in relations else Relation.DIFFERENT
+    return next((each for each in relations if each.is_match), best)
 
 
 def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None, scale: float) -> Relation | None:
@@ -168,11 +162,12 @@ def _compare_values(
     stated: Quantity,
     mine: tuple[float, float],
     theirs: tuple[float, float],
-    their_slack: float,
+    factor: float,
     tolerance: float | None,
     is_conversion: bool,
 ) -> Relation:
     """Compare points and ranges in one unit. Each end of a claimed range must match an end of the stated one."""
+    their_slack = stated.slack * factor
     if {claimed.bound, stated.bound} == {"least", "most"}:
         least, most = (mine, theirs) if claimed.bound == "least" else (theirs, mine)
         return Relation.OPEN if least[0] < most[1] else Relation.DIFFERENT

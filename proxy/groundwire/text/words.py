@@ -35,6 +35,15 @@ NEGATORS = frozenset(
 )
 
 
+NUMERALS = {
+    name: number
+    for number, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+} | {name: 10 * tens for tens, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+
+
 LONGEST_WORD = 64  # in characters; results for longer words are not cached
 
 

@@ -282,22 +282,8 @@ def _shorten(text: str, limit: int = 80) -> str:
 
 
 _MARKS = re.compile("[\"'“”„‟«»‹›「」『』‘’‚]")
-_CLOSES = {
-    '"': '"',
-    "'": "'",
-    "“": "”",
-    "”": "”",
-    "„": "“”‟",
-    "‟": "”",
-    "«": "»",
-    "»": "«»",
-    "‹": "›",
-    "›": "‹›",
-    "「": "」",
-    "『": "』",
-    "‘": "’",
-    "‚": "‘’",
-}
+_CLOSES = {marks[0]: marks[1:] for marks in "\"\" '' “” ”” „“”‟ ‟” «» »«» ‹› ›‹› 「」 『』 ‘’ ‚‘’".split()}
+"""The marks that may close a quotation, by the mark that opens it."""
 _SINGLE = "'‘‚"
 _DIRECTED = "「『„«‹"
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")

@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context, Passage
-from groundwire.text.words import STOPWORDS, same_meaning, words
+from groundwire.text.words import STOPWORDS, content_stems, same_meaning
 
 MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
@@ -50,8 +50,8 @@ def select_evidence(
     passages = context.passages
     if len(passages) <= limit and sum(len(each.words) for each in passages) <= limit:
         return _joined(passages)
-    stems = _content(claim)
-    wider = stems | {near for each in stems for near in same_meaning(each)} | _content(lead)
+    stems = content_stems(claim)
+    wider = stems | {near for each in stems for near in same_meaning(each)} | content_stems(lead)
     candidates = list(context.nearest(wider, _MAX_CANDIDATES))
     if cited:
         known = {each.place for each in candidates}
@@ -78,10 +78,6 @@ def select_sources(
             parts += [after.text] if after.place == before.place + 1 else ["…", after.text]
         found.append(replace(passages[0].source, text="\n".join(parts)[:max_chars]))
     return tuple(found)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in words(text) if word.is_content)
 
 
 def _cover(

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from groundwire.text.reading import Reading
+from groundwire.text.reading import CLAUSE_BREAK, Reading
 from groundwire.text.words import (
     CALENDAR,
     LIGHT_WORDS,
@@ -31,7 +31,6 @@ from groundwire.text.words import (
     stem,
 )
 
-_CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")
 _MIN_SIMILARITY = 0.7  # minimum similarity ratio of two spellings of one name
 _ADJACENT = 2
@@ -332,7 +331,7 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
             continue
         if not reading.words[before].is_capital:
             continue
-        if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
+        if CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue
         between = {word.lower for word in reading.words[before + 1 : after]}
         if not between.isdisjoint(("and", "or", "of")):

@@ -92,8 +92,9 @@ def derive_whole(
     if _AVERAGE.search(cue_text):
         average = point(total, total.low / len(values), total.slack / len(values))
         return Derivation(f"({formula}) / {len(values)}", places) if agrees(claimed, average, tolerance) else None
-    is_exact = len(values) > 2 and abs(total.low - claimed.low) <= 1e-9 * abs(total.low) and _digits(claimed) > 2
-    if (_TOTAL.search(cue_text) or is_exact) and agrees(claimed, total, tolerance):
+    is_exact = len(values) > 2 and abs(total.low - claimed.low) <= 1e-9 * abs(total.low)
+    is_long = sum(map(str.isdigit, claimed.text)) > 2
+    if (_TOTAL.search(cue_text) or (is_exact and is_long)) and agrees(claimed, total, tolerance):
         return Derivation(formula, places)
     return None
 
@@ -244,10 +245,6 @@ def point(like: Quantity, value: float, slack: float) -> Quantity:
 def percentage(value: float, slack: float) -> Quantity:
     """Return a computed value in percent."""
     return Quantity(0, 0, "", "percentage", value, value, slack, "%")
-
-
-def _digits(quantity: Quantity) -> int:
-    return sum(map(str.isdigit, quantity.text))
 
 
 def as_written(operand: Quantity) -> str:

@@ -143,7 +143,7 @@ def _for_other_subject(match: Candidate, candidates: Sequence[Candidate]) -> Obj
     claimed = match.target.quantity
     if claimed.kind in ("date", "time") or is_enumeration(claimed) or match.quantity.unit == "time":
         return None
-    foreign = (binding.subject & match.passage.names if query.names else binding.subject) - query.stems
+    foreign = (binding.subject & match.passage.analysis.names if query.names else binding.subject) - query.stems
     has_own = any(
         each.passage is not match.passage
         and named & each.binding.subject

@@ -172,7 +172,7 @@ class ParsedPassage:
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """The words and dates that describe each quantity."""
-        known = self.passage.bindings
+        known = self.passage.analysis.bindings
         if self.quantities is self.passage.quantities:
             return known
         if len(known) != len(self.quantities):
@@ -222,8 +222,8 @@ class ParsedPassage:
         return not names.isdisjoint(near | content_stems(self.passage.heading))
 
     def _preferred_unit(self, readings: Sequence[Given]) -> Given:
-        fitting = (each for each in readings if any(_is_in(each, claimed) for claimed in self.query.quantities))
-        return next(fitting, readings[0])
+        written = {(each.kind, each.unit, each.worth) for each in self.query.quantities}
+        return next((each for each in readings if (each.kind, each.unit, each.worth) in written), readings[0])
 
 
 @dataclass(frozen=True)
@@ -438,11 +438,6 @@ def _currencies_of(text: str) -> frozenset[str]:
 def _may_repeat(claimed: Quantity, stated: Quantity, given: Given) -> bool:
     """Return whether a claim may repeat the digits of a cell without the unit or monetary scale of its names."""
     return claimed.kind == "count" or (claimed.kind == "currency" == stated.kind and given.scale != 1.0)
-
-
-def _is_in(given: Given, claimed: Quantity) -> bool:
-    """Return whether a claim is written in the unit that a name states."""
-    return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
 
 
 def _is_growth(stated: Quantity, parsed: ParsedPassage) -> bool:

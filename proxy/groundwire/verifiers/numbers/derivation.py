@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from groundwire.evidence.index import Passage, column_at
@@ -15,7 +16,7 @@ from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money, parse_passage
-from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, range_end
+from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, is_span
 from groundwire.verifiers.numbers.worded_arithmetic import WordProblem, solve
 
 
@@ -54,11 +55,11 @@ def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassag
         operands = [_operand(query, target, value) for value in values[:MAX_OPERANDS]]
         query.work.spend(len(values) + _OPERATIONS_COST)
         if found := derive(target.quantity, query.cue_text, operands, tolerance):
-            return _cite_derivation(found, values)
+            return _cite(found, [each.parsed.passage for each in values])
     for values in _lists(query, target, ranked):
         query.work.spend(len(values))
         if found := derive_whole(target.quantity, query.cue_text, [each.quantity for each in values], tolerance):
-            return _cite_derivation(found, values)
+            return _cite(found, [each.parsed.passage for each in values])
     return None
 
 
@@ -74,7 +75,7 @@ def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPas
     ]
     query.work.spend(_OPERATIONS_COST)
     found = derive_elapsed(target.quantity, query.claim.text, [mention for mention, _ in mentions])
-    return _cite_mentions(found, mentions)
+    return _cite(found, [passage for _, passage in mentions]) if found else None
 
 
 def _derive_from_wording(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
@@ -91,7 +92,7 @@ def _derive_from_wording(query: Query, target: Binding, passages: Sequence[Parse
     problem = WordProblem(target.quantity, query.cue_text, others, [each.passage.text for each, _ in likely])
     query.work.spend(_OPERATIONS_COST)
     found = solve(problem, [mention for mention, _ in mentions], query.tolerances.get(target.quantity.kind))
-    return _cite_mentions(found, mentions)
+    return _cite(found, [passage for _, passage in mentions]) if found else None
 
 
 def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
@@ -107,8 +108,10 @@ def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]
             if each.coverage < _MIN_COVERAGE and stated.low != target.quantity.low:
                 continue
             after = each.quantities[place + 1] if place + 1 < len(each.quantities) else stated
-            until = range_end(each.passage.text, stated, after)
-            if explanation := explain_limit(claim, target.quantity, each.passage.text, stated, until):
+            is_range = stated.kind == after.kind == "time" and is_span(each.passage.text, stated, after)
+            if explanation := explain_limit(
+                claim, target.quantity, each.passage.text, stated, after if is_range else None
+            ):
                 return CitedDerivation(explanation, (each.passage,))
     return None
 
@@ -129,14 +132,9 @@ def _likely_passages(
     return [(parsed, place in near) for place, parsed in sorted((neighbours | near).items())]
 
 
-def _cite_mentions(found: Derivation | None, mentions: Sequence[tuple[Mention, Passage]]) -> CitedDerivation | None:
-    if found is None:
-        return None
-    return CitedDerivation(found.formula, tuple(dict.fromkeys(mentions[place][1] for place in found.operands)))
-
-
-def _cite_derivation(found: Derivation, values: Sequence[_Value]) -> CitedDerivation:
-    used = dict.fromkeys(values[place].parsed.passage for place in found.operands)
+def _cite(found: Derivation, passages: Sequence[Passage]) -> CitedDerivation:
+    """Return a derivation with the passages of its operands, given that of each number."""
+    used = dict.fromkeys(passages[place] for place in found.operands)
     return CitedDerivation(found.formula, tuple(used)[:_MAX_CITED])
 
 
@@ -233,12 +231,8 @@ def _rows_around(table_row: ParsedPassage) -> list[ParsedPassage]:
     """Return the rows of the table that contains a row, at most `_MAX_ROWS` on either side."""
     near = table_row.query.context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
     here = next(place for place, each in enumerate(near) if each is table_row.passage)
-    low = high = here
-    while low > 0 and near[low - 1].is_row:
-        low -= 1
-    while high + 1 < len(near) and near[high + 1].is_row:
-        high += 1
-    rows = [parse_passage(table_row.query, each) for each in near[low : high + 1]]
+    above, below = ([*takewhile(lambda each: each.is_row, part)] for part in (near[:here][::-1], near[here:]))
+    rows = [parse_passage(table_row.query, each) for each in (*above[::-1], *below)]
     table_row.query.work.spend(sum(len(row.quantities) for row in rows))
     return rows
 
@@ -259,16 +253,10 @@ def _columns(query: Query, target: Binding, rows: Sequence[ParsedPassage]) -> It
     for values in columns.values():
         parts = [each for each in values if not _TOTAL_LABEL.match(each.parsed.passage.text)]
         named = [each for each in parts if query.subject & content_stems(each.parsed.passage.text.partition("|")[0])]
-        labelled = [each for each in named if _label(each.parsed).lower() in query.claim.text.lower()]
         groups = defaultdict(list)
         for each in parts:
             groups[each.parsed.passage.heading].append(each)
-        yield from (each for each in (parts, named, labelled, *groups.values()) if len(each) > 1)
-
-
-def _label(row: ParsedPassage) -> str:
-    """Return the label of a row, without the name of its column and any text in brackets."""
-    return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
+        yield from (each for each in (parts, named, *groups.values()) if len(each) > 1)
 
 
 def _is_in_named_column(parsed: ParsedPassage, quantity: Quantity) -> bool:

@@ -13,7 +13,7 @@ from groundwire.text.binding import search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import compare
 from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_KIND, PERIOD_NAMES, SECONDS
-from groundwire.text.words import content_stems
+from groundwire.text.words import NUMERALS, content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query
 
@@ -25,8 +25,6 @@ def derive_elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention])
     `cue_text`, other moments need one such as "after". "More than" accepts up to 50 % more and "less than" up to 50 %
     less. At most the first `_MAX_MOMENTS` are tried.
     """
-    if claimed.kind != "quantity" or claimed.unit != "time":
-        return None
     if search_before(_FREQUENCY, cue_text, claimed.start):
         return None
     has_cue = _BETWEEN.search(cue_text) is not None
@@ -187,11 +185,6 @@ def explain_limit(claim: str, claimed: Quantity, source: str, stated: Quantity, 
     return f"{claimed.text} is {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
 
 
-def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
-    """Return `second` if both are times of day and the text states a span from `first` to it, else None."""
-    return second if first.kind == second.kind == "time" and is_span(text, first, second) else None
-
-
 def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
     """Return the ends of a limit in the unit of the claimed number; None if they are not comparable."""
     is_age = claimed.unit == "time" and claimed.written.startswith("year") and stated.kind == "count"
@@ -339,10 +332,7 @@ def _described(text: str, span: tuple[int, int]) -> frozenset[str]:
 _MIN_SHARE, _CERTAIN_SHARE = 0.3, 0.6
 _NEAR = 1.1
 _NUMBERS = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "other": 2.0, "second": 2.0, "third": 3.0, "fourth": 4.0}
-_NUMBERS |= {
-    name: float(number)
-    for number, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), start=1)
-}
+_NUMBERS |= {name: float(number) for name, number in NUMERALS.items() if 1 <= number <= 12}
 _CODES = {"bid": 2.0, "tid": 3.0, "qid": 4.0, "qd": 1.0, "qhs": 1.0, "qod": 0.5}
 _DIGITS = r"(?:\d{1,3}|" + "|".join(name for name in _NUMBERS if name not in ("once", "twice", "thrice")) + ")"
 _FREQUENCIES = re.compile(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from groundwire.text.binding import last_end, search_before
 from groundwire.text.quantities import Quantity
+from groundwire.text.units import SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import (
     Derivation,
@@ -61,7 +62,10 @@ def _compared(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Re
         cued = _MORE_THAN.match(more.text, more.quantity.end)
         if cued and any(cue.search(cued["than"]) and cue.search(problem.text) for cue in (_EARLIER, _EXPECTED)):
             bare = more.quantity._replace(nouns=()) if more.quantity.kind == "count" else more.quantity
-            yield from _combined(mentions, _before(mentions, j, bare), j, -1 if cued["more"] else 1)
+            if (i := _before(mentions, j, bare)) is not None:
+                one, other, sign = mentions[i].quantity, more.quantity, -1 if cued["more"] else 1
+                result = point(one, one.low + sign * other.low, max(one.slack, other.slack))
+                yield result, f"{as_written(one)} {'+' if sign > 0 else '−'} {as_written(other)}", (i, j)
 
 
 def _discounted(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
@@ -84,7 +88,8 @@ def _halved(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Resu
     if problem.claimed.kind != "currency":
         return
     stems = content_stems(problem.text)
-    if not any(stems & content_stems(_clause(text, half)) for text in problem.texts for half in _HALF.finditer(text)):
+    ruled = (_clause(text, half.start()) for text in problem.texts for half in _HALF.finditer(text))
+    if not any(stems & content_stems(each) for each in ruled):
         return
     for i, price in enumerate(mentions):
         if price.quantity.kind == "currency":
@@ -120,7 +125,7 @@ def _portions(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Re
 
 def _over_time(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield an amount per period multiplied by the time that the claim or the text states."""
-    spans = [_PERIODS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
+    spans = [SECONDS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
     spans += [each.low for each in problem.others if each.unit == "time"]
     if _WHOLE_TIME.search(problem.text):
         spans += [each.quantity.low for each in mentions if each.quantity.unit == "time"]
@@ -175,20 +180,12 @@ def _is_about_rest(problem: WordProblem, part: Mention) -> bool:
     rest = _OTHERS.search(part.text, part.quantity.end)
     if rest is None:
         return False
-    owner = content_stems(_clause(part.text, rest)) - content_stems(_clause_at(part.text, part.quantity.start))
+    owner = content_stems(_clause(part.text, rest.start())) - content_stems(_clause(part.text, part.quantity.start))
     return not owner.isdisjoint(content_stems(problem.text))
 
 
-def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> Iterator[_Result]:
-    if i is not None:
-        one, other = mentions[i].quantity, mentions[j].quantity
-        result = point(one, one.low + sign * other.low, max(one.slack, other.slack))
-        yield result, f"{as_written(one)} {'+' if sign > 0 else '−'} {as_written(other)}", (i, j)
-
-
-def _before(mentions: Sequence[Mention], place: int, like: Quantity | None = None) -> int | None:
-    """Return the index of the nearest mention before `place` with the same kind and unit, or with those of `like`."""
-    like = like or mentions[place].quantity
+def _before(mentions: Sequence[Mention], place: int, like: Quantity) -> int | None:
+    """Return the index of the nearest mention before `place` with the kind and unit of `like`."""
     return next((i for i in range(place - 1, -1, -1) if are_alike(mentions[i].quantity, like)), None)
 
 
@@ -216,7 +213,7 @@ def _period(rate: Mention) -> float:
     text, start = rate.text, rate.quantity.start
     column = text[text.rfind("|", 0, start) + 1 : start]
     found = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
-    return _PERIODS[_period_name(found)] if found else 0.0
+    return SECONDS[_period_name(found)] if found else 0.0
 
 
 def _period_name(match: re.Match[str]) -> str:
@@ -230,11 +227,7 @@ def _is_each(price: Mention) -> bool:
     return bool(_EACH_BEHIND.match(text, price.quantity.end) or _EACH_BEFORE.search(text, max(0, start - 60), start))
 
 
-def _clause(text: str, at: re.Match[str]) -> str:
-    return _clause_at(text, at.start())
-
-
-def _clause_at(text: str, place: int) -> str:
+def _clause(text: str, place: int) -> str:
     low = last_end(_TURN, text, place)
     turn = _TURN.search(text, place)
     return text[low : turn.start() if turn else len(text)]
@@ -246,7 +239,6 @@ def _is_negated(text: str) -> bool:
 
 _MAX_MENTIONS = 16
 _CALENDAR = 0.005  # relative; a year is slightly more than 52 weeks
-_PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
 _MORE_THAN = re.compile(
     r"(?: [^\W\d_]+)?? (?:(?P<more>more|higher|above|greater)|fewer|less|lower|below|under)(?: [^\W\d_]+)?? than "
     r"(?P<than>[^.;,]+)"
