@@ -12,11 +12,12 @@ from urllib.parse import quote, unquote
 
 import httpx
 import structlog
+from aiohttp import ClientTimeout
 
 from groundwire.caches import memo
 from groundwire.errors import BadRequest, RequestError, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
-from groundwire.upstream.http import HttpClient, Timeouts, prime, upstream_error
+from groundwire.upstream.http import HttpClient, prime, upstream_error
 from groundwire.wire import Call, Chunks, Header, Headers, Reply, header
 
 
@@ -204,7 +205,7 @@ class OpenAIUpstream:
         self._client = client
         self._key = key
         self._headers = headers or HeaderRules()
-        self._timeouts = Timeouts(connect_timeout, timeout)
+        self._timeouts = ClientTimeout(sock_connect=connect_timeout, sock_read=timeout)
         self._url = memo(256, 1024)(self._build_url)
 
     async def send(self, call: Call) -> Reply:

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable
 
 import httpx
+from aiohttp import ClientTimeout
 
 from groundwire.errors import TryLater
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.http import HttpClient, Timeouts
+from groundwire.upstream.http import HttpClient
 from groundwire.upstream.router import seconds_to_wait
 
 _RECEIPT = b'{"delivered":true}'
@@ -42,7 +43,7 @@ class Webhook:
         self._url = url
         self._key = signing_key(secret)
         self._client = client
-        self._timeouts = Timeouts(timeout, timeout)
+        self._timeouts = ClientTimeout(sock_connect=timeout, sock_read=timeout)
         self._telemetry = telemetry
         self._clock = clock
 
