@@ -15,6 +15,7 @@ import structlog
 from aiohttp import ClientTimeout
 
 from groundwire.caches import memo
+from groundwire.config.settings import Limits
 from groundwire.errors import BadRequest, RequestError, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
 from groundwire.upstream.http import HttpClient, prime, upstream_error
@@ -249,15 +250,7 @@ class LimitedUpstream:
     A request is in flight until the end of its reply, or until the reply is closed.
     """
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        *,
-        max_concurrent: int | None = None,
-        per_minute: int | None = None,
-        queue: int = 64,
-        queue_timeout: float = 10.0,
-    ) -> None:
+    def __init__(self, upstream: Upstream, limits: Limits) -> None:
         self.name = upstream.name
         self.provider = upstream.provider
         self.forwards_documents = upstream.forwards_documents
@@ -265,8 +258,8 @@ class LimitedUpstream:
         self.is_ollama = upstream.is_ollama
         self.has_logprobs = upstream.has_logprobs
         self._upstream = upstream
-        capacity = Capacity(max_concurrent, None, queue, queue_timeout)
-        rate = SlidingWindow(per_minute) if per_minute else None
+        capacity = Capacity(limits.max_concurrent, None, limits.queue, limits.queue_timeout)
+        rate = SlidingWindow(limits.per_minute) if limits.per_minute else None
         self._limiter = ConcurrencyLimiter(capacity, rate)
 
     async def send(self, call: Call) -> Reply:
