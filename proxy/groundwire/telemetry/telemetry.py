@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -90,12 +90,10 @@ class Telemetry(Recorder):
         """Start recording one call of a model server; the caller must end it."""
         return UpstreamCall(self, operation, provider, upstream, body, purpose)
 
-    @contextmanager
-    def verification(self, report_id: str) -> Iterator[Span]:
+    def verification(self, report_id: str) -> AbstractContextManager[Span]:
         """Open the span of verifying one answer; spans created inside are its children."""
         attributes = {n.GROUNDING_ID: report_id, **EXCHANGE_ATTRIBUTES.get()}
-        with active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes)) as span:
-            yield span
+        return active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes))
 
     def evaluated(self, span: Span, report: Report, response_id: str | None) -> None:
         """Record the result of verifying one answer: in metrics, on its span, and as an event in the log."""
@@ -145,30 +143,9 @@ class Telemetry(Recorder):
         if origin is not None:
             CURRENT.get().link(origin)
 
-    @contextmanager
-    def webhook(self, id_: str) -> Iterator[WebhookDelivery]:
-        """Record the delivery of one report, without its address."""
-        attributes = {n.METHOD: "POST", n.GROUNDING_ID: id_}
-        with active(self.tracer.start("POST webhook", "client", attributes)) as span:
-            yield WebhookDelivery(span)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookDelivery:
-    """A report being delivered to the webhook."""
-
-    span: Span
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The W3C trace context of this delivery."""
-        return {name.decode(): value.decode() for name, value in self.span.propagate(())}
-
-    def answered(self, status: int) -> None:
-        """Record the status that the receiver returned."""
-        self.span.set({n.STATUS_CODE: status})
-        if status >= 400:
-            self.span.fail(str(status))
+    def webhook(self, id_: str) -> AbstractContextManager[Span]:
+        """Open the span of delivering one report, without its address."""
+        return active(self.tracer.start("POST webhook", "client", {n.METHOD: "POST", n.GROUNDING_ID: id_}))
 
 
 def _evaluation(report: Report, response_id: str | None) -> dict[str, Any]:
