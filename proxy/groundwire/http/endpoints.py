@@ -33,7 +33,6 @@ from groundwire.http.exchange import (
     forwarded_address,
     read_call,
     send_reply,
-    unexpected_reply,
 )
 from groundwire.http.guard import Guard
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
@@ -180,7 +179,7 @@ class Endpoint(BaseEndpoint):
                     reply = self._error_reply(error)
                 except Exception:
                     log.exception("request.failed", route=self._route)
-                    reply = unexpected_reply(self._shape)
+                    reply = error_reply(RequestError("The proxy failed to handle the request."), self._shape)
                 await send_reply(reply, send, self._context.keepalive)
                 return reply
 

@@ -101,12 +101,6 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
     return Reply(status, JSON + headers, dumps(shape(Fault(str(error), type_, error.param, code, status))))
 
 
-def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
-    """Return the reply for an unexpected exception."""
-    fault = Fault("The proxy failed to handle the request.", "server_error")
-    return Reply(fault.status, JSON, dumps(shape(fault)))
-
-
 TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""
 
