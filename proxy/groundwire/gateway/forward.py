@@ -22,8 +22,8 @@ from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.http import prime
 from groundwire.upstream.router import Attempts, Route, Router
-from groundwire.upstream.upstream import KEYS, Upstream, without_keys
-from groundwire.wire import Call, Chunks, Headers, Reply
+from groundwire.upstream.upstream import KEYS, Upstream
+from groundwire.wire import Call, Chunks, Headers, Reply, without
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class Forwarding:
             if to is not route:
                 body = {**body, "model": to.model}
             if to.upstream is not route.upstream:  # for which the client's keys are not meant
-                call = replace(call, headers=without_keys(call.headers))
+                call = replace(call, headers=without(call.headers, KEYS))
             return await self._send(to.upstream, call, body)
 
         if route.is_plain:
@@ -267,8 +267,8 @@ class PassThrough:
         upstreams = self.router.upstreams
         if len(upstreams) == 1:
             return await self._forwarded(self.router.default, call)
-        plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
-        keyless = replace(plain, headers=without_keys(plain.headers))
+        plain = replace(call, headers=without(call.headers, (b"accept-encoding",)))
+        keyless = replace(plain, headers=without(plain.headers, KEYS))
         listing = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
         listed = await asyncio.gather(*listing, return_exceptions=True)
         failures = [each for each in listed if isinstance(each, RequestError)]

@@ -29,7 +29,7 @@ from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.router import Route
 from groundwire.verifiers.schema import NO_JSON, read_evidence
-from groundwire.wire import Call, header
+from groundwire.wire import Call, header, without
 
 log = structlog.get_logger("groundwire.repeat")
 sampling_log = structlog.get_logger("groundwire.sampling")
@@ -91,7 +91,7 @@ class Repeat:
 
     async def _answered(self, body: Mapping[str, Any], purpose: Purpose) -> Repeated:
         dialect = self.request.dialect
-        headers = tuple(pair for pair in self.call.headers if pair[0] not in _NOT_REPEATED)
+        headers = without(self.call.headers, _NOT_REPEATED)
         call = replace(self.call, headers=headers, body=await asyncio.to_thread(dumps, body))
         forwarding = Forwarding(self.telemetry, dialect.operation, body, purpose)
         reply = await forwarding.send(self.route.once(), as_it_is(call))

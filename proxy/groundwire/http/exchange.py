@@ -19,7 +19,7 @@ from groundwire.dialects.dialect import Fault, openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BodyTooLarge, RequestError, TooBusy, TooManyRequests, UpstreamBusy
 from groundwire.offload import joined
-from groundwire.wire import Call, Chunks, Headers, Reply
+from groundwire.wire import Call, Chunks, Headers, Reply, without
 
 Network = IPv4Network | IPv6Network
 
@@ -105,6 +105,7 @@ TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
+_LENGTH = (b"content-length",)
 _NOT_MODIFIED = 304  # any content-length of a 304 is that of the omitted body, which uvicorn would wait for
 _AT_LEAST_S = 0.01  # minimum duration of an exchange before its client is watched
 
@@ -198,14 +199,14 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
     A stream of events that is silent for `keepalive` seconds gets a comment (0: never).
     """
     if isinstance(reply.body, bytes):
-        headers = (*_without_length(reply.headers), (b"content-length", str(len(reply.body)).encode()))
+        headers = (*without(reply.headers, _LENGTH), (b"content-length", str(len(reply.body)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
         return
     async with aclosing(reply.body) as chunks:
         headers = reply.headers
         if reply.status == _NOT_MODIFIED and (b"content-length", b"0") not in headers:
-            headers = _without_length(headers)
+            headers = without(headers, _LENGTH)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if reply.in_events and keepalive:
             await _send_events(chunks, send, keepalive)
@@ -213,10 +214,6 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
-
-
-def _without_length(headers: Headers) -> Headers:
-    return tuple(pair for pair in headers if pair[0] != b"content-length")
 
 
 async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:

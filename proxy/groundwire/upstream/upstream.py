@@ -19,7 +19,7 @@ from groundwire.config.settings import Limits
 from groundwire.errors import BadRequest, RequestError, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
 from groundwire.upstream.http import HttpClient, prime, upstream_error
-from groundwire.wire import Call, Chunks, Header, Headers, Reply, header
+from groundwire.wire import Call, Chunks, Header, Headers, Reply, without
 
 
 class Upstream(Protocol):
@@ -105,9 +105,8 @@ class HeaderRules:
         if not self.added and not self.assumed:
             return passed
         added = {name for name, _ in self.added}
-        forwarded = tuple(pair for pair in passed if pair[0] not in added)
-        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in added)
-        return (*forwarded, *missing, *self.added)
+        missing = without(self.assumed, added | {name for name, _ in passed})
+        return (*without(passed, added), *missing, *self.added)
 
     def incoming(self, headers: Headers) -> Headers:
         """Return the headers to send to the client, with names in lower case."""
@@ -130,11 +129,6 @@ def _filtered(
         if not (name in dropped or name in options or name in hidden or name.startswith(internal))
         and (allowed is None or allowed.match(name.decode("latin-1")))
     )
-
-
-def without_keys(headers: Headers) -> Headers:
-    """Return request headers without the client's keys, for an upstream that they are not meant for."""
-    return tuple(pair for pair in headers if pair[0] not in KEYS)
 
 
 _NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._
