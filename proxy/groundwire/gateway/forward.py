@@ -126,7 +126,7 @@ class Forwarding:
 
     async def _send(self, upstream: Upstream, call: Call, body: Mapping[str, Any]) -> Reply:
         self.counts_prompt = upstream.truncation_alarm
-        made = self._telemetry.upstream_call(self._operation, upstream.provider, upstream.name, body, self._purpose)
+        made = UpstreamCall(self._telemetry, self._operation, upstream.provider, upstream.name, body, self._purpose)
         self._call = made
         try:
             headers = made.propagated(call.headers)

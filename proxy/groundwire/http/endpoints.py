@@ -96,7 +96,7 @@ class BaseEndpoint(ABC):
             scope = {**scope, "client": (forwarded_address(scope, self._context.trusted_proxies), 0)}
         outcome: dict[str, int | str] = {"status": "client_gone"}
         telemetry, headers = self._context.telemetry, tuple(scope["headers"])
-        with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
+        with RequestRecord(telemetry, scope["method"], self._route, headers, traced=not self._is_quiet) as request:
             try:
                 reply = await self._authenticate(scope, receive, send, request)
                 outcome = _outcome(reply)

@@ -30,17 +30,29 @@ EXCHANGE_ATTRIBUTES: ContextVar[Mapping[str, str]] = ContextVar("groundwire_abou
 _CURRENT: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The tracer, the metrics and the names of the GenAI conventions that calls are recorded with."""
+
+    tracer: Tracer = NO_TRACER
+    metrics: Metrics | None = None
+    names: n.GenAINames = n.EDITIONS["1.41"]
+    capture_content: bool = False
+
+
 class RequestRecord:
     """One request, entered on arrival and left when its reply is sent. `log_fields` is added to its log line.
 
-    All work for the request belongs to its span, also in tasks and threads that outlive it.
+    Its span, if `traced`, continues the caller's trace. All work for the request belongs to it, also in tasks and
+    threads that outlive it.
     """
 
-    def __init__(self, tracer: Tracer, metrics: Metrics | None, method: str, route: str, headers: Headers) -> None:
+    def __init__(self, recorder: Recorder, method: str, route: str, headers: Headers, *, traced: bool = True) -> None:
+        tracer = recorder.tracer if traced else NO_TRACER
         self.method = method if method in _METHODS else _UNKNOWN
         self.log_fields: dict[str, int | str] = {}
         self._route = route
-        self._metrics = metrics
+        self._metrics = recorder.metrics
         self._status = self._error = ""
         self._started = time.perf_counter()
         attributes = self._attributes(method, headers) if tracer.enabled else {}
@@ -101,18 +113,8 @@ _CANCELLED = "cancelled"
 MAX_MODEL_NAME = 128  # characters; clients may send any name
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
-    """The tracer, the metrics and the names of the GenAI conventions that calls are recorded with."""
-
-    tracer: Tracer = NO_TRACER
-    metrics: Metrics | None = None
-    names: n.GenAINames = n.EDITIONS["1.41"]
-    capture_content: bool = False
-
-
 class UpstreamCall:
-    """One call, from its start to the last byte of its answer. Everything after `end` is ignored.
+    """One call, from its start to the last byte of its answer, which the caller ends. All after `end` is ignored.
 
     `operation` and `provider` are terms of the GenAI conventions, `upstream` is the server's name in the settings and
     `body` the request. Tokens are recorded on this span only, so that no backend counts them twice.

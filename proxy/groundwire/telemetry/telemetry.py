@@ -25,10 +25,9 @@ from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
 from groundwire.telemetry.instruments import SCORES_LOST
-from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
+from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, short_hash
 from groundwire.telemetry.scores import ORIGIN, Scores, build_scores
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
-from groundwire.wire import Headers
 
 if TYPE_CHECKING:
     from groundwire.telemetry.metrics import LoopLag, Metrics
@@ -73,22 +72,12 @@ class Telemetry(Recorder):
         scores = self.scores.degraded() if self.scores else None
         return "; ".join(filter(None, (collector, scores))) or None
 
-    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> RequestRecord:
-        """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
-        return RequestRecord(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
-
     def about(self, session: str | None, subject: str | None) -> None:
         """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
         if self.tracer.enabled:
             found = {n.CONVERSATION: session, n.SUBJECT: short_hash(subject) if subject else None}
             EXCHANGE_ATTRIBUTES.set({name: value for name, value in found.items() if value})
             CURRENT.get().set(EXCHANGE_ATTRIBUTES.get())
-
-    def upstream_call(
-        self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: n.Purpose = "answer"
-    ) -> UpstreamCall:
-        """Start recording one call of a model server; the caller must end it."""
-        return UpstreamCall(self, operation, provider, upstream, body, purpose)
 
     def verification(self, report_id: str) -> AbstractContextManager[Span]:
         """Open the span of verifying one answer; spans created inside are its children."""
