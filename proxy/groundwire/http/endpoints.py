@@ -37,7 +37,7 @@ from groundwire.http.exchange import (
 from groundwire.http.guard import Guard
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
 from groundwire.telemetry import RequestRecord, Telemetry
-from groundwire.telemetry.requests import current_request
+from groundwire.telemetry.requests import CURRENT_REQUEST
 from groundwire.upstream.upstream import has_dot_segment, normalised
 from groundwire.wire import Call, Reply, header
 
@@ -153,7 +153,7 @@ class BaseEndpoint(ABC):
 
     def _error_reply(self, error: RequestError) -> Reply:
         """Return the reply for an error; its text for the operator is added to the log line of the request."""
-        if (request := current_request()) is not None:
+        if (request := CURRENT_REQUEST.get()) is not None:
             request.log_fields.update(error=type(error).__name__, reason=error.operator)
         return error_reply(error, self._shape)
 

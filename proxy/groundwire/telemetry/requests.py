@@ -27,7 +27,7 @@ _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY
 _UNKNOWN = "_OTHER"  # the conventions' term; clients may send any method
 EXCHANGE_ATTRIBUTES: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
 """Attributes of every span that belongs to the exchange of the current context: session and subject."""
-_CURRENT: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
+CURRENT_REQUEST: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RequestRecord:
 
     def __enter__(self) -> RequestRecord:
         self._active = self._span.activate()
-        self._entered = _CURRENT.set(self)
+        self._entered = CURRENT_REQUEST.set(self)
         if self._metrics is not None:
             self._metrics.active.inc()
         return self
@@ -75,7 +75,7 @@ class RequestRecord:
             self._metrics.requests.labels(*labels).observe(took, self._span.exemplar)
         self._span.end()
         self._span.deactivate(self._active)
-        _CURRENT.reset(self._entered)
+        CURRENT_REQUEST.reset(self._entered)
 
     def answered(self, status: int) -> None:
         """Record that the reply has been sent completely."""
@@ -102,11 +102,6 @@ class RequestRecord:
         if agent:
             found["user_agent.original"] = agent.decode("latin-1")
         return found
-
-
-def current_request() -> RequestRecord | None:
-    """Return the request of the current context, if any."""
-    return _CURRENT.get()
 
 
 _CANCELLED = "cancelled"
@@ -234,7 +229,7 @@ class UpstreamCall:
 
     def _add_to_log(self, **facts: int | str) -> None:
         """Add fields to the log line of the request, for the answer's own call only, not for samples and probes."""
-        if self._kind[3] == "answer" and (request := current_request()) is not None:
+        if self._kind[3] == "answer" and (request := CURRENT_REQUEST.get()) is not None:
             request.log_fields.update(facts)
 
     def _request_attributes(self, body: Mapping[str, Any]) -> dict[str, Any]:
