@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote, unquote
 
@@ -16,7 +17,7 @@ from aiohttp import ClientTimeout
 
 from groundwire.caches import memo
 from groundwire.config.settings import Limits
-from groundwire.errors import BadRequest, RequestError, UpstreamBusy
+from groundwire.errors import BadRequest, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
 from groundwire.upstream.http import HttpClient, prime, upstream_error
 from groundwire.wire import Call, Chunks, Header, Headers, Reply, without
@@ -201,6 +202,7 @@ class OpenAIUpstream:
         self._key = key
         self._headers = headers or HeaderRules()
         self._timeouts = ClientTimeout(sock_connect=connect_timeout, sock_read=timeout)
+        self._map_error = partial(upstream_error, name=name, address=self._base_url)
         self._url = memo(256, 1024)(self._build_url)
 
     async def send(self, call: Call) -> Reply:
@@ -213,9 +215,6 @@ class OpenAIUpstream:
     async def aclose(self) -> None:
         """Close the client."""
         await self._client.aclose()
-
-    def _map_error(self, error: httpx.TransportError) -> RequestError:
-        return upstream_error(error, self.name, self._base_url)
 
     def _build_url(self, target: str, native: bool) -> str:
         """Return the URL of a target below the base URL.
