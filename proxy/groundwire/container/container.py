@@ -279,7 +279,7 @@ def build_container(
         telemetry,
         grounding.timeout,
         judge=judging.judge(judge) if judging else judge,
-        estimators=estimators if estimators.is_on("output_verification") else None,
+        estimators=estimators if "output_verification" in estimators.operations else None,
         language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
         external_context=ExternalContextLoader(
@@ -307,7 +307,7 @@ def build_container(
         build_auditor(context, checker, router),
         max(grounding.timeout, settings.information_budget.timeout, judging.timeout if judging else 0.0),
         memory,
-        estimators.is_on("trace_auditing"),
+        "trace_auditing" in estimators.operations,
     )
     later = _build_deferred(context, service, checks, resources)
     completions = replace(completions, grounding=replace(service, queue=later))

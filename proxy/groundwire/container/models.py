@@ -293,7 +293,7 @@ def build_estimators(
 def build_memory(context: BuildContext, checker: ClaimChecker, facts: MemoryFacts) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
     budget = context.settings.information_budget
-    if not checker.estimators.is_on("memory_gate"):
+    if "memory_gate" not in checker.estimators.operations:
         return None
     policy = GatePolicy(budget.memory_gate.min_confidence, budget.memory_gate.reject_unsupported)
     return Memory(checker, facts, policy, budget.timeout, telemetry=context.telemetry)
