@@ -156,7 +156,8 @@ class SamplingSession:
         self._at = at
         self._refusal = refusal
         self._sampling = asyncio.create_task(self._sampled())
-        self._sampling.add_done_callback(_retrieve)
+        # mark a failure as retrieved; it is raised again where the result is used
+        self._sampling.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def cancel(self) -> None:
         """Cancel the calls: the client has disconnected, or there is no answer to compare."""
@@ -215,12 +216,6 @@ class SamplingSession:
                 return await self._repeat.ask(repeated, "sample")
         except TimeoutError:
             return Repeated(reason="timeout")
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Mark a failure as retrieved; it is raised again where the result is used."""
-    if not task.cancelled():
-        task.exception()
 
 
 @dataclass(frozen=True, slots=True)
