@@ -20,7 +20,7 @@ from groundwire.evidence.requests import intent_of
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
 from groundwire.report import Attempt, QuoteCounts, Report, Utf16, Violation
-from groundwire.storage.history.exchange import Entry, PromptMessage, Usage
+from groundwire.storage.history.exchange import Entry, PromptMessage
 from groundwire.storage.jobs import Jobs
 from groundwire.storage.memory import Reports
 from groundwire.storage.transact import Work
@@ -201,7 +201,9 @@ def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, a
         asked=_shortened(question_, _MAX_QUESTION),
         prompt=_prompt(exchange),
         tenant=request.tenant,
-        usage=Usage(*answer.tokens, answer.upstream_ms),
+        input_tokens=answer.tokens[0],
+        output_tokens=answer.tokens[1],
+        upstream_ms=answer.upstream_ms,
     )
 
 

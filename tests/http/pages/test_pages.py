@@ -13,7 +13,7 @@ from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, excha
 
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Consistency, Contradiction, Utf16
-from groundwire.storage.history.exchange import Content, PromptMessage, Usage
+from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
 from groundwire.telemetry.reliability import Calibration
 
@@ -599,8 +599,8 @@ def test_the_headline_counts_claims_and_sources_have_their_names(tmp_path: Path)
 
 def test_quality_shows_hours_at_first_and_compares_models_and_periods(tmp_path: Path) -> None:
     now = time.time()
-    usage = Usage(1200, 80, 450.0)
-    answers = [replace(exchange(f"gw-{at}", at=now - 60 * at), usage=usage) for at in range(3)]
+    usage = {"input_tokens": 1200, "output_tokens": 80, "upstream_ms": 450.0}
+    answers = [replace(exchange(f"gw-{at}", at=now - 60 * at), **usage) for at in range(3)]
     other = exchange("gw-9", model="m-2", at=now, answer="Revenue was $4.2M in 2023.")
 
     async def work(site: Site) -> None:
