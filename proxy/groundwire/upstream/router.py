@@ -105,10 +105,6 @@ def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
     return None
 
 
-NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
-"""The default statuses that trigger a fallback; 529 is Anthropic's "overloaded"."""
-
-
 @dataclass(frozen=True, slots=True)
 class UpstreamModels:
     """An upstream and its models: names or globs, and aliases (the client's name → the upstream's).
@@ -122,7 +118,7 @@ class UpstreamModels:
     aliases: Mapping[str, str] = field(default_factory=dict)
     retries: Retries = ONCE
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    fallback_on: frozenset[int] = NO_ANSWER
+    fallback_on: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +129,7 @@ class Route:
     model: str
     retries: Retries = ONCE
     fallbacks: tuple[Route, ...] = ()
-    fallback_on: frozenset[int] = NO_ANSWER
+    fallback_on: frozenset[int] = frozenset()
 
     @property
     def is_plain(self) -> bool:
