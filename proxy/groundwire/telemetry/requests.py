@@ -126,7 +126,8 @@ class UpstreamCall:
     ) -> None:
         self._recorder = recorder
         self._kind = (operation, provider, upstream, purpose)
-        self._model = _writable(str(body.get("model", ""))[:MAX_MODEL_NAME])
+        # clients may send lone surrogates, which neither format of the metrics can represent
+        self._model = str(body.get("model", ""))[:MAX_MODEL_NAME].encode("utf-8", "replace").decode()
         self._streams = body.get("stream") is True
         self._error = ""
         self._ended = False
@@ -263,11 +264,6 @@ class UpstreamCall:
             n.REASONING: tokens.reasoning,
         }
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _writable(text: str) -> str:
-    """Replace lone surrogates, which clients may send and neither format of the metrics can represent."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def short_hash(text: str) -> str:
