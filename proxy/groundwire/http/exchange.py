@@ -116,16 +116,10 @@ class ClientGone(Exception):
 
 def declared_length(scope: Scope, max_body: int) -> int:
     """Return the declared length of the body, `max_body` if unknown. Raises BodyTooLarge."""
-    length = is_chunked = None
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            length = value
-        elif name == b"transfer-encoding":
-            is_chunked = value
-    if is_chunked is not None:
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
         return max_body
-    if length is None:
-        return 0
+    length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > max_body:
         raise _too_large(max_body)
     return int(length)
