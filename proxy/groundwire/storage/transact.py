@@ -13,6 +13,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -196,13 +197,10 @@ class Transact:
 
     def waiting(self) -> dict[str, int]:
         """Return the number of unfinished jobs of each kind, up to ten thousand. Raises when the database fails."""
-        found = dict.fromkeys(self._work, 0)
         active = self._opened().list_workflows(
             status=list(_ACTIVE), limit=_MOST_COUNTED, load_input=False, load_output=False
         )
-        for each in active:
-            found[each.name] = found.get(each.name, 0) + 1
-        return found
+        return {**dict.fromkeys(self._work, 0), **Counter(each.name for each in active)}
 
     def close(self, drain: float) -> None:
         """Stop accepting jobs and wait up to `drain` seconds for running ones."""
