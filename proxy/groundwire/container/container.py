@@ -151,21 +151,16 @@ class Container:
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Return the parts that are degraded now, each with its reason."""
-        overload = "overload" if self.workers.is_full else None
-        jobs = "unavailable" if self.later and self.later.jobs.is_down else None
-        store = self.history.degraded() if self.history else None
-        redis = self.shared.degraded() if self.shared else None
-        sending = self.telemetry.degraded()
         judge = self.encoder.model.state
-        parts = (
-            ("verification", overload),
-            ("jobs", jobs),
-            ("store", store),
-            ("redis", redis),
-            ("telemetry", sending),
-            ("judge", judge if judge in ("loading", "failed") else None),
-        )
-        return tuple((part, why) for part, why in parts if why)
+        parts = {
+            "verification": "overload" if self.workers.is_full else None,
+            "jobs": "unavailable" if self.later and self.later.jobs.is_down else None,
+            "store": self.history.degraded() if self.history else None,
+            "redis": self.shared.degraded() if self.shared else None,
+            "telemetry": self.telemetry.degraded(),
+            "judge": judge if judge in ("loading", "failed") else None,
+        }
+        return tuple((part, why) for part, why in parts.items() if why)
 
     def readings(self) -> Iterator[i.Reading]:
         """Yield the counts that the components keep, for the metrics."""
