@@ -201,17 +201,14 @@ async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = lam
     """The bytes of a body as far as there is room for them, `limit` at most, and why they end there."""
     raw: list[bytes] = []
     size = 0
-    end: End = "whole"
     async for chunk in chunks:
         raw.append(chunk)
         size += len(chunk)
         if size > limit:
-            end = "too_long"
-            break
+            return await joined(raw, size), "too_long"
         if not has_room(len(chunk)):
-            end = "no_room"
-            break
-    return await joined(raw, size), end
+            return await joined(raw, size), "no_room"
+    return await joined(raw, size), "whole"
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:
