@@ -359,7 +359,7 @@ class Usage:
             _count(usage, "completion_tokens", "output_tokens"),
             _count(prompt, "cached_tokens") if prompt else read,
             written,
-            _count(completion, "reasoning_tokens") if completion else None,
+            _count(completion, "reasoning_tokens"),
         )
 
 
@@ -372,9 +372,6 @@ def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     return None
 
 
-def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
-    for name in names:
-        found = usage.get(name)
-        if isinstance(found, Mapping):
-            return found
-    return None
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the first mapping under one of these names, an empty one if there is none."""
+    return next((found for name in names if isinstance(found := usage.get(name), Mapping)), {})
