@@ -12,8 +12,9 @@ import json
 import statistics
 import time
 
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.storage.jobs import Jobs
-from groundwire.storage.transact import JobStore, Work
+from groundwire.storage.transact import Work
 
 
 def resident_mb() -> float:
@@ -37,7 +38,7 @@ async def main(url: str, schema: str, jobs_to_do: int, size: int, every: float) 
         return payload
 
     before = resident_mb()
-    jobs = Jobs(JobStore(url, schema), [Work("bench", run)])
+    jobs = Jobs(JobSettings(url=url, database_schema=schema), [Work("bench", run)])
     await jobs.start()
     payload = json.dumps("x" * size).encode()
     run_id, begun, kept = time.time_ns(), {}, []

@@ -54,13 +54,13 @@ class Workers:
     """Threads for verification, with a `queue` of jobs, running or waiting; further ones are rejected.
 
     Used from one event loop. Jobs run in the context of their submission, so that their log events have its trace.
-    `shed` counts rejected jobs.
+    `waiting` counts jobs running or waiting, `shed` rejected ones.
     """
 
     def __init__(self, threads: int, queue: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="groundwire-verify")
         self.capacity = queue
-        self._jobs = 0
+        self.waiting = 0
         self.shed = 0
 
     async def run(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,7 +76,7 @@ class Workers:
     async def insist(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a `job` that continues admitted work, even if the queue is full, and return its result."""
         loop = asyncio.get_running_loop()
-        self._jobs += 1
+        self.waiting += 1
         future = self._pool.submit(copy_context().run, partial(job, *args, **kwargs))
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._leave))
         return await asyncio.wrap_future(future)
@@ -101,17 +101,12 @@ class Workers:
         return result
 
     @property
-    def waiting(self) -> int:
-        """The number of jobs running or waiting."""
-        return self._jobs
-
-    @property
     def is_full(self) -> bool:
         """True if further jobs are rejected."""
-        return self._jobs >= self.capacity
+        return self.waiting >= self.capacity
 
     def _leave(self) -> None:
-        self._jobs -= 1
+        self.waiting -= 1
 
     def close(self) -> None:
         """Let running jobs end and drop waiting ones."""

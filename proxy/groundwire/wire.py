@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection, Iterable
 from dataclasses import dataclass
 
 Header = tuple[bytes, bytes]
@@ -13,6 +13,11 @@ Chunks = AsyncGenerator[bytes, None]
 def header(headers: Headers, name: bytes) -> bytes | None:
     """Return the first value of a header, by its lower-case name."""
     return next((value for found, value in headers if found == name), None)
+
+
+def without(headers: Iterable[Header], names: Collection[bytes]) -> Headers:
+    """Return the headers that have none of these lower-case names."""
+    return tuple(pair for pair in headers if pair[0] not in names)
 
 
 @dataclass(frozen=True, slots=True)

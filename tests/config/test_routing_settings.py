@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from groundwire.config import Settings, load_settings
+from groundwire.config.settings import Retries
 from groundwire.container import build_container
 from groundwire.errors import ConfigError
-from groundwire.upstream.router import Retries
 from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream
 from groundwire.wire import Reply
 
@@ -32,7 +32,7 @@ def test_retries_and_fallbacks_reach_the_router() -> None:
     retries = {"count": 2, "statuses": [503], "initial_backoff": "1s", "max_backoff": "2s", "deadline": "1m"}
     router = house(retries=retries, fallbacks=["spare/*"], fallback_on=[500]).passage.router
     route = router.choose("m")
-    assert route.retries == Retries(2, frozenset({503}), 1.0, 2.0, 60.0)
+    assert route.retries == Retries(count=2, statuses=(503,), initial_backoff=1.0, max_backoff=2.0, deadline=60.0)
     assert [(each.upstream.name, each.model) for each in route.fallbacks] == [("spare", "m")]
     assert [route.needs_fallback(Reply(status, (), b"")) for status in (500, 503)] == [True, False]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx
+from sqlalchemy import RowMapping, select
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -31,6 +32,7 @@ from groundwire.pipeline import verify
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Content, Entry
 from groundwire.storage.history.history import History
+from groundwire.storage.history.tables import AUDIT
 from groundwire.storage.memory import Reports
 from groundwire.telemetry import build_telemetry
 
@@ -64,7 +66,12 @@ class Site:
 
     app: Starlette
     history: History
+    database: Database
     reports: Reports = field(default_factory=lambda: Reports(0))
+
+    async def audited(self) -> Sequence[RowMapping]:
+        """The entries of the audit log, newest first."""
+        return await self.database.fetch(select(AUDIT).order_by(AUDIT.c.id.desc()))
 
     def client(self) -> httpx.AsyncClient:
         """A browser without a session."""
@@ -121,7 +128,7 @@ async def site(
             history.record(entry)
         assert await history.writer.flush()
         reports = Reports(2**20)
-        yield Site(application(history, session_s, reports), history, reports)
+        yield Site(application(history, session_s, reports), history, database, reports)
     finally:
         await history.close()
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.errors import JobsUnavailable, TryLater
 from groundwire.storage.jobs import Jobs
-from groundwire.storage.transact import JobStore, Outcome, Work
+from groundwire.storage.transact import Outcome, Work
 
 SECRET = "the patient is Mrs. Miller"
 WITHIN_S = 60.0
@@ -26,10 +27,11 @@ WITHIN_S = 60.0
 
 @asynccontextmanager
 async def working(
-    store: JobStore, run: Callable[[str, bytes], Awaitable[bytes]], **options: float
+    settings: JobSettings, run: Callable[[str, bytes], Awaitable[bytes]], sweep: float = 0.1, **options: float
 ) -> AsyncIterator[Jobs]:
     """Jobs of one kind, started."""
-    jobs = Jobs(store, [Work("test", run, **{"initial_backoff": 0.05, **options})])  # type: ignore[arg-type]
+    work = Work("test", run, **{"initial_backoff": 0.05, **options})  # type: ignore[arg-type]
+    jobs = Jobs(settings, [work], sweep=sweep)
     await jobs.start()
     try:
         yield jobs
@@ -37,8 +39,9 @@ async def working(
         await jobs.close()
 
 
-def store(database: Database, **options: float) -> JobStore:
-    return JobStore(database.url, database.schema, **{"poll": 0.05, "sweep": 0.1, "drain": 1.0, **options})  # type: ignore[arg-type]
+def store(database: Database, **options: float) -> JobSettings:
+    given = {"poll": 0.05, "drain": 1.0, **options}
+    return JobSettings.model_validate({"url": database.url, "database_schema": database.schema, **given})
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
@@ -186,7 +189,7 @@ def test_a_job_that_is_too_large_is_refused_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["sqlite:///{}/missing/jobs.db", "postgresql://127.0.0.1:9/test"])
 def test_a_database_that_cannot_be_reached_refuses_jobs_at_once(url: str, tmp_path: Path) -> None:
     async def work() -> tuple[int, bool]:
-        async with working(JobStore(url.format(tmp_path)), echo) as jobs:
+        async with working(JobSettings(url=url.format(tmp_path)), echo, sweep=5.0) as jobs:
             for number in range(200):  # 200 s, if each waited for the database
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
@@ -199,7 +202,7 @@ def test_a_database_that_cannot_be_reached_refuses_jobs_at_once(url: str, tmp_pa
 
 def test_a_database_that_comes_up_later_is_used_from_then_on(tmp_path: Path) -> None:
     async def work() -> Outcome:
-        async with working(JobStore(f"sqlite:///{tmp_path}/later/jobs.db", poll=0.05), echo) as jobs:
+        async with working(JobSettings(url=f"sqlite:///{tmp_path}/later/jobs.db", poll=0.05), echo, sweep=5.0) as jobs:
             assert jobs.is_down
             (tmp_path / "later").mkdir()
             await until(lambda: is_up(jobs))
@@ -273,7 +276,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
         server = await asyncio.start_server(wire, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         url = database.url.replace("127.0.0.1:5432", f"127.0.0.1:{port}")
-        async with working(JobStore(url, database.schema, poll=0.05), slow) as jobs:
+        async with working(JobSettings(url=url, database_schema=database.schema, poll=0.05), slow, sweep=5.0) as jobs:
             await jobs.defer("test", "before", b'"before"')
             await asyncio.sleep(0.4)
             wire.cut()

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import structlog
 
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.storage.jobs import Jobs
-from groundwire.storage.transact import JobStore, Work
+from groundwire.storage.transact import Work
 
 TAKES_S = {"slow": 0.5, "long": 1.0}
 TIMEOUT_S = 4.0  # of one attempt; a process that holds a job for one and a half times that counts as dead
@@ -43,7 +44,8 @@ def work(log: Path) -> Work:
 
 async def main(url: str, schema: str, log: Path) -> None:
     """Run the commands read from standard input."""
-    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, timeout=10, drain=5), [work(log)])
+    settings = JobSettings(url=url, database_schema=schema, poll=0.05, drain=5)
+    jobs = Jobs(settings, [work(log)], sweep=0.2, timeout=10)
     await jobs.start()
     for _ in range(200):  # a machine under load may be slow
         await asyncio.sleep(0.1 if jobs.is_down else 0)

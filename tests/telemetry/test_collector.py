@@ -19,8 +19,11 @@ from receiver import Receiver, number, plain, receiving
 from talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
 from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.errors import TryLater
 from groundwire.gateway.reports import traced
 from groundwire.telemetry import build_telemetry
+from groundwire.upstream.http import HttpxClient
+from groundwire.upstream.webhook import Webhook
 
 EVALUATION = "gen_ai.evaluation.result"
 STATED = "The board of Acme, after long talks with the unions, sold the plant in March."
@@ -192,14 +195,21 @@ def test_the_lines_of_the_log_arrive_with_the_trace_of_their_request(receiver: R
 
 def test_a_job_is_a_trace_of_its_own_linked_to_that_of_the_request(receiver: Receiver) -> None:
     telemetry = build_telemetry(TelemetrySettings.model_validate(sent_to(receiver)), {})
+    posted: list[httpx.Request] = []
 
-    async def work(_: str, payload: bytes) -> bytes:
+    def refuse(request: httpx.Request) -> httpx.Response:
+        posted.append(request)
+        return httpx.Response(503)
+
+    posting = Webhook("http://hook/", "secret", HttpxClient(httpx.MockTransport(refuse)), telemetry=telemetry)
+
+    async def work(id_: str, payload: bytes) -> bytes:
         telemetry.link_origin(payload.decode())
-        with telemetry.webhook("gw-1") as posted:
-            posted.answered(503)
-            return str(dict(posted.headers)).encode()
+        with pytest.raises(TryLater):
+            await posting.post(id_, payload)
+        return b""
 
-    headers = run(traced(telemetry, "examination", work)("gw-1", CALLER.encode())).decode()
+    run(traced(telemetry, "examination", work)("gw-1", CALLER.encode()))
     telemetry.close()
     job, webhook = receiver.span("job examination"), receiver.span("POST webhook")
     ((link,)) = job.links
@@ -208,7 +218,7 @@ def test_a_job_is_a_trace_of_its_own_linked_to_that_of_the_request(receiver: Rec
     assert plain(job.attributes) == {"grounding.job.kind": "examination", "grounding.id": "gw-1"}
     assert webhook.parent_span_id == job.span_id
     assert plain(webhook.attributes)["error.type"] == "503"
-    assert webhook.span_id.hex() in headers
+    assert webhook.span_id.hex() in posted[0].headers["traceparent"]
     (ended,) = receiver.metrics["grounding.jobs.attempts"].sum.data_points
     assert plain(ended.attributes) == {"grounding.job.kind": "examination", "grounding.outcome": "done"}
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.config.settings import Limits
 from groundwire.errors import UpstreamBroken, UpstreamBusy
 from groundwire.limits import SlidingWindow
 from groundwire.upstream.upstream import LimitedUpstream
@@ -45,7 +46,7 @@ class Counting:
 
 def limited(**limits: Any) -> tuple[LimitedUpstream, Counting]:
     counting = Counting()
-    return LimitedUpstream(counting, **limits), counting
+    return LimitedUpstream(counting, Limits(**limits)), counting
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

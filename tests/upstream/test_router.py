@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from groundwire.config.settings import Retries
 from groundwire.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
-from groundwire.upstream.router import Retries, Router, UpstreamModels
+from groundwire.upstream.router import Router, UpstreamModels
 from groundwire.wire import Call, Reply
 
 

@@ -14,7 +14,7 @@ from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.domain import Unavailable
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
-from groundwire.telemetry import Telemetry
+from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.wire import Call, Headers, Reply, header
 
 log = structlog.get_logger("groundwire.estimates")
@@ -71,7 +71,7 @@ class ModelClient:
 
     async def _exchange(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
         """Send one question, recorded as a separate call with its tokens."""
-        recorded = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
+        recorded = UpstreamCall(self.telemetry, self.operation, self.provider, self.name, question, "probe")
         try:
             reply = await self.send(replace(call, headers=recorded.propagated(call.headers)))
             recorded.replied(reply.status)

@@ -247,8 +247,6 @@ def _record(result: Mapping[str, Any]) -> dict[str, Any]:
         "row": result["row"],
         "id": result.get("id"),
         "error": result.get("error"),
-        "verdict": report["verdict"] if report else None,
-        "score": report["score"] if report else None,
-        "flags": report["flags"] if report else None,
+        **{name: report[name] if report else None for name in ("verdict", "score", "flags")},
         "grounding": json.dumps(report, ensure_ascii=False) if report else None,
     }

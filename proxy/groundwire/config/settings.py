@@ -124,7 +124,12 @@ class Admin(Section):
 
 
 class Retries(Section):
-    """Retries of a request to a model server, before the first byte of an answer."""
+    """Retries of a request to a model server, before the first byte of an answer.
+
+    `statuses` are those of replies that are retried. No attempt begins later than `deadline` after the first. With
+    `after_timeout`, a request that arrived but timed out is retried too, although the completion may be in progress and
+    be billed twice.
+    """
 
     count: int = Field(default=0, ge=0, le=20)
     statuses: tuple[Status, ...] = (429, 502, 503, 504)

@@ -1,5 +1,4 @@
 """Build the components from the settings; the only folder that names every concrete class."""
 
-from groundwire.container.container import Container, build_container
-
-__all__ = ["Container", "build_container"]
+from groundwire.container.container import Container as Container
+from groundwire.container.container import build_container as build_container

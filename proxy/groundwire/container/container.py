@@ -14,6 +14,7 @@ from groundwire.backends.loading import judge_identity, start_judge
 from groundwire.config import JudgeSettings, Settings
 from groundwire.config.settings import Cache as CacheSettings
 from groundwire.config.settings import Facts, Store
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.container.models import (
     BuildContext,
     build_auditor,
@@ -43,7 +44,7 @@ from groundwire.storage.cache import VerdictCache
 from groundwire.storage.jobs import Jobs
 from groundwire.storage.limits import LocalLimits
 from groundwire.storage.memory import MemoryFacts, Reports
-from groundwire.storage.transact import JobStore, Work
+from groundwire.storage.transact import Work
 from groundwire.telemetry import Telemetry, build_telemetry
 from groundwire.telemetry import instruments as i
 from groundwire.upstream.http import AiohttpClient, HttpxClient
@@ -81,10 +82,10 @@ class ProcessResources:
         """Return the judge with these settings; its model is loaded again only when they change."""
         self._users: set[int] = set()
 
-    def jobs(self, store: JobStore, work: Sequence[Work]) -> Jobs:
+    def jobs(self, settings: JobSettings, work: Sequence[Work]) -> Jobs:
         """Return the job runner, created on the first call."""
         if self._jobs is None:
-            self._jobs = Jobs(store, work)
+            self._jobs = Jobs(settings, work)
         return self._jobs
 
     async def acquire(self, user: object) -> None:
@@ -150,21 +151,16 @@ class Container:
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Return the parts that are degraded now, each with its reason."""
-        overload = "overload" if self.workers.is_full else None
-        jobs = "unavailable" if self.later and self.later.jobs.is_down else None
-        store = self.history.degraded() if self.history else None
-        redis = self.shared.degraded() if self.shared else None
-        sending = self.telemetry.degraded()
         judge = self.encoder.model.state
-        parts = (
-            ("verification", overload),
-            ("jobs", jobs),
-            ("store", store),
-            ("redis", redis),
-            ("telemetry", sending),
-            ("judge", judge if judge in ("loading", "failed") else None),
-        )
-        return tuple((part, why) for part, why in parts if why)
+        parts = {
+            "verification": "overload" if self.workers.is_full else None,
+            "jobs": "unavailable" if self.later and self.later.jobs.is_down else None,
+            "store": self.history.degraded() if self.history else None,
+            "redis": self.shared.degraded() if self.shared else None,
+            "telemetry": self.telemetry.degraded(),
+            "judge": judge if judge in ("loading", "failed") else None,
+        }
+        return tuple((part, why) for part, why in parts.items() if why)
 
     def readings(self) -> Iterator[i.Reading]:
         """Yield the counts that the components keep, for the metrics."""
@@ -278,7 +274,7 @@ def build_container(
         telemetry,
         grounding.timeout,
         judge=judging.judge(judge) if judging else judge,
-        estimators=estimators if estimators.is_on("output_verification") else None,
+        estimators=estimators if "output_verification" in estimators.operations else None,
         language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
         external_context=ExternalContextLoader(
@@ -306,7 +302,7 @@ def build_container(
         build_auditor(context, checker, router),
         max(grounding.timeout, settings.information_budget.timeout, judging.timeout if judging else 0.0),
         memory,
-        estimators.is_on("trace_auditing"),
+        "trace_auditing" in estimators.operations,
     )
     later = _build_deferred(context, service, checks, resources)
     completions = replace(completions, grounding=replace(service, queue=later))
@@ -419,15 +415,7 @@ def _build_deferred(
         attempts, timeout = context.settings.webhook.attempts, 2 * context.settings.webhook.timeout
         post = traced(context.telemetry, WEBHOOK, webhook.post)
         work.append(Work(WEBHOOK, post, attempts, timeout, at_once=4, initial_backoff=5.0, max_backoff=3600.0))
-    store = JobStore(
-        jobs.url,
-        schema=jobs.database_schema,
-        keep=jobs.keep,
-        poll=jobs.poll,
-        drain=jobs.drain,
-        max_payload=jobs.max_payload,
-    )
-    return DeferredQueue(resources.jobs(store, work), service.reports, work)
+    return DeferredQueue(resources.jobs(jobs, work), service.reports, work)
 
 
 def _webhook(context: BuildContext) -> Webhook | None:

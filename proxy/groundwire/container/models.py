@@ -32,7 +32,7 @@ from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.http import AiohttpClient, HttpClient, HttpxClient
 from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
-from groundwire.upstream.router import Retries, Route, Router, UpstreamModels
+from groundwire.upstream.router import Route, Router, UpstreamModels
 from groundwire.upstream.upstream import (
     ANTHROPIC_VERSION,
     HeaderRules,
@@ -86,7 +86,7 @@ def build_router(context: BuildContext) -> Router:
                 _upstream(name, each, context),
                 each.models,
                 each.aliases,
-                Retries(**dict(each.retries) | {"statuses": frozenset(each.retries.statuses)}),
+                each.retries,
                 each.instead,
                 frozenset(each.fallback_on),
             )
@@ -143,7 +143,7 @@ def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> U
             ollama_url=settings.ollama_url,
         )
     limits = settings.limits
-    return LimitedUpstream(upstream, **dict(limits)) if limits.max_concurrent or limits.per_minute else upstream
+    return LimitedUpstream(upstream, limits) if limits.max_concurrent or limits.per_minute else upstream
 
 
 def _client(
@@ -293,7 +293,7 @@ def build_estimators(
 def build_memory(context: BuildContext, checker: ClaimChecker, facts: MemoryFacts) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
     budget = context.settings.information_budget
-    if not checker.estimators.is_on("memory_gate"):
+    if "memory_gate" not in checker.estimators.operations:
         return None
     policy = GatePolicy(budget.memory_gate.min_confidence, budget.memory_gate.reject_unsupported)
     return Memory(checker, facts, policy, budget.timeout, telemetry=context.telemetry)

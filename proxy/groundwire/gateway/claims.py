@@ -32,13 +32,14 @@ from groundwire.features.trace import (
 )
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Estimators, LanguageJudges
+from groundwire.gateway.reports import described
 from groundwire.judge import Judge, unjudged
 from groundwire.offload import Workers
 from groundwire.pipeline import OVERLOAD
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, measure, target_of, unasked
 from groundwire.storage.memory import Fact, MemoryFacts
-from groundwire.telemetry import Telemetry, short_hash
+from groundwire.telemetry import Telemetry
 
 log = structlog.get_logger("groundwire.proving")
 trace_log = structlog.get_logger("groundwire.trace")
@@ -329,9 +330,8 @@ def _log_rejection(offered: Offered, judgement: Judgement, admission: Admission)
     """Log a rejected fact: the reason, its length and its hash, never its text."""
     memory_log.warning(
         admission.rejected or "",
-        chars=len(offered.text),
-        sha256=short_hash(offered.text),
-        evidence=[{"chars": len(source.text), "sha256": short_hash(source.text)} for source in offered.evidence],
+        **described(offered.text),
+        evidence=[described(source.text) for source in offered.evidence],
         status=judgement.budget.status if judgement.budget else None,
         share=admission.share,
     )

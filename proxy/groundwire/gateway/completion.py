@@ -34,11 +34,12 @@ from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.upstream.http import prime
 from groundwire.upstream.router import Route, Router
-from groundwire.wire import Call, Chunks, Headers, Reply, header
+from groundwire.wire import Call, Chunks, Headers, Reply, header, without
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
 _UNKNOWN_CODING = "The answer cannot be read: its content-encoding is none of gzip, deflate and identity."
 _TOO_LONG = "The answer is longer than {} bytes, so it is not read."
+_OF_CODING = (b"content-length", b"content-encoding")
 _UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
@@ -131,7 +132,7 @@ class Completions:
     ) -> Reply:
         """The reply with its verdict inside the stream; only the report's id is known when its headers go out."""
         stream = AnnotatedStream(request, session, decoder, self.stream)
-        headers = _without(reply.headers, b"content-length", b"content-encoding")
+        headers = without(reply.headers, _OF_CODING)
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", session.id.encode()), *unbuffered)
         body = await forwarding.recorded(await prime(stream.events(chunks_of(reply))), stream.answer)
@@ -163,7 +164,7 @@ class Completions:
         annotation = await session.annotation(self.timeout)
         if annotation.shown is None:
             return _with_headers(replace(reply, body=raw), annotation.headers)
-        headers = _without(reply.headers, b"content-length", b"content-encoding")
+        headers = without(reply.headers, _OF_CODING)
         body = await parsed(decoded, partial(with_member, decoded, "grounding", annotation.shown))
         return Reply(reply.status, headers + annotation.headers, body)
 
@@ -322,10 +323,6 @@ def _ours(headers: Headers) -> dict[str, str]:
     """Return the `x-grounding-*` headers of a request."""
     ours = [pair for pair in headers if pair[0].startswith(b"x-grounding-")]
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in ours}
-
-
-def _without(headers: Headers, *names: bytes) -> Headers:
-    return tuple(pair for pair in headers if pair[0] not in names)
 
 
 def _with_headers(reply: Reply, ours: Headers) -> Reply:

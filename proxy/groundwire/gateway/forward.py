@@ -22,8 +22,8 @@ from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.http import prime
 from groundwire.upstream.router import Attempts, Route, Router
-from groundwire.upstream.upstream import KEYS, Upstream, without_keys
-from groundwire.wire import Call, Chunks, Headers, Reply
+from groundwire.upstream.upstream import KEYS, Upstream
+from groundwire.wire import Call, Chunks, Headers, Reply, without
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class Forwarding:
             if to is not route:
                 body = {**body, "model": to.model}
             if to.upstream is not route.upstream:  # for which the client's keys are not meant
-                call = replace(call, headers=without_keys(call.headers))
+                call = replace(call, headers=without(call.headers, KEYS))
             return await self._send(to.upstream, call, body)
 
         if route.is_plain:
@@ -126,7 +126,7 @@ class Forwarding:
 
     async def _send(self, upstream: Upstream, call: Call, body: Mapping[str, Any]) -> Reply:
         self.counts_prompt = upstream.truncation_alarm
-        made = self._telemetry.upstream_call(self._operation, upstream.provider, upstream.name, body, self._purpose)
+        made = UpstreamCall(self._telemetry, self._operation, upstream.provider, upstream.name, body, self._purpose)
         self._call = made
         try:
             headers = made.propagated(call.headers)
@@ -201,17 +201,14 @@ async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = lam
     """The bytes of a body as far as there is room for them, `limit` at most, and why they end there."""
     raw: list[bytes] = []
     size = 0
-    end: End = "whole"
     async for chunk in chunks:
         raw.append(chunk)
         size += len(chunk)
         if size > limit:
-            end = "too_long"
-            break
+            return await joined(raw, size), "too_long"
         if not has_room(len(chunk)):
-            end = "no_room"
-            break
-    return await joined(raw, size), end
+            return await joined(raw, size), "no_room"
+    return await joined(raw, size), "whole"
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:
@@ -267,8 +264,8 @@ class PassThrough:
         upstreams = self.router.upstreams
         if len(upstreams) == 1:
             return await self._forwarded(self.router.default, call)
-        plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
-        keyless = replace(plain, headers=without_keys(plain.headers))
+        plain = replace(call, headers=without(call.headers, (b"accept-encoding",)))
+        keyless = replace(plain, headers=without(plain.headers, KEYS))
         listing = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
         listed = await asyncio.gather(*listing, return_exceptions=True)
         failures = [each for each in listed if isinstance(each, RequestError)]

@@ -64,10 +64,6 @@ class Estimators:
     timeout: float
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CALLS))
 
-    def is_on(self, operation: Operation) -> bool:
-        """Return whether this operation has a backend."""
-        return operation in self.operations
-
     def open(self, operation: Operation, caller: Caller = Caller(), meter: Meter | None = None) -> CachedEstimator:
         """An estimator whose time begins now, and whose cost `meter` counts.
 

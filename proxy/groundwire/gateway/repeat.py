@@ -29,7 +29,7 @@ from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.router import Route
 from groundwire.verifiers.schema import NO_JSON, read_evidence
-from groundwire.wire import Call, header
+from groundwire.wire import Call, header, without
 
 log = structlog.get_logger("groundwire.repeat")
 sampling_log = structlog.get_logger("groundwire.sampling")
@@ -91,7 +91,7 @@ class Repeat:
 
     async def _answered(self, body: Mapping[str, Any], purpose: Purpose) -> Repeated:
         dialect = self.request.dialect
-        headers = tuple(pair for pair in self.call.headers if pair[0] not in _NOT_REPEATED)
+        headers = without(self.call.headers, _NOT_REPEATED)
         call = replace(self.call, headers=headers, body=await asyncio.to_thread(dumps, body))
         forwarding = Forwarding(self.telemetry, dialect.operation, body, purpose)
         reply = await forwarding.send(self.route.once(), as_it_is(call))
@@ -156,7 +156,8 @@ class SamplingSession:
         self._at = at
         self._refusal = refusal
         self._sampling = asyncio.create_task(self._sampled())
-        self._sampling.add_done_callback(_retrieve)
+        # mark a failure as retrieved; it is raised again where the result is used
+        self._sampling.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def cancel(self) -> None:
         """Cancel the calls: the client has disconnected, or there is no answer to compare."""
@@ -215,12 +216,6 @@ class SamplingSession:
                 return await self._repeat.ask(repeated, "sample")
         except TimeoutError:
             return Repeated(reason="timeout")
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Mark a failure as retrieved; it is raised again where the result is used."""
-    if not task.cancelled():
-        task.exception()
 
 
 @dataclass(frozen=True, slots=True)

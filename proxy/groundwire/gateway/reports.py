@@ -20,7 +20,7 @@ from groundwire.evidence.requests import intent_of
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
 from groundwire.report import Attempt, QuoteCounts, Report, Utf16, Violation
-from groundwire.storage.history.exchange import Entry, PromptMessage, Usage
+from groundwire.storage.history.exchange import Entry, PromptMessage
 from groundwire.storage.jobs import Jobs
 from groundwire.storage.memory import Reports
 from groundwire.storage.transact import Work
@@ -152,7 +152,7 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
         "grounding.schema_violated",
         **({} if id_ is None else {"grounding_id": id_}),
         violations=len(violations),
-        answers=[_described(answer) for answer in answers],
+        answers=[described(answer) for answer in answers],
     )
 
 
@@ -173,12 +173,12 @@ def _log_rejections(report: Report, counts: QuoteCounts, policy: QuotePolicy) ->
         validated=counts.validated,
         rejected=counts.rejected,
         rejected_by_field=dict(counts.rejected_by_field),
-        claims=[{"id": claim.id, **_described(claim.text)} for claim in claims],
-        transcript=_described("\n\n".join(source.text for source in report.sources)),
+        claims=[{"id": claim.id, **described(claim.text)} for claim in claims],
+        transcript=described("\n\n".join(source.text for source in report.sources)),
     )
 
 
-def _described(text: str) -> dict[str, int | str]:
+def described(text: str) -> dict[str, int | str]:
     """Return the length of a text and the digest that names it."""
     return {"chars": len(text), "sha256": short_hash(text)}
 
@@ -201,7 +201,9 @@ def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, a
         asked=_shortened(question_, _MAX_QUESTION),
         prompt=_prompt(exchange),
         tenant=request.tenant,
-        usage=Usage(*answer.tokens, answer.upstream_ms),
+        input_tokens=answer.tokens[0],
+        output_tokens=answer.tokens[1],
+        upstream_ms=answer.upstream_ms,
     )
 
 
@@ -298,9 +300,7 @@ def _failed(id_: str, reason: str) -> Mapping[str, Any]:
     """Return the result of work that was given up."""
     if id_.startswith(CHECK_PREFIX):
         return {"id": id_, "status": "failed", "reason": reason}
-    warning = f"The background check was given up: {reason}."
-    degraded, flags = (("all", "error"),), ("verifier_degraded",)
-    return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded).to_dict()
+    return unverified_report(id_, "", f"The background check was given up: {reason}.").to_dict()
 
 
 def is_unfinished(report: Report) -> bool:

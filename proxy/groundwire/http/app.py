@@ -101,11 +101,6 @@ class ProcessState:
     config: str | None = None
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
-    @staticmethod
-    def initial(settings: Server) -> ProcessState:
-        """Return the state of a process that starts with these settings."""
-        return ProcessState(Admission(traffic_limits(settings)))
-
     def degraded(self) -> Iterator[tuple[str, str]]:
         """Yield the degraded parts, each with its reason."""
         if self.config is not None:
@@ -127,7 +122,7 @@ def build_app(
     """
     container = container or build_container(settings, environ)
     server = settings.server
-    state = state or ProcessState.initial(server)
+    state = state or ProcessState(Admission(traffic_limits(server)))
     keys = None if server.keys is None else Clients(Path(server.keys))
     guard = None if keys is None else Guard(keys, container.limiter, server.tenant_of)
     context = EndpointContext(

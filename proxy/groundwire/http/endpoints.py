@@ -33,12 +33,11 @@ from groundwire.http.exchange import (
     forwarded_address,
     read_call,
     send_reply,
-    unexpected_reply,
 )
 from groundwire.http.guard import Guard
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
 from groundwire.telemetry import RequestRecord, Telemetry
-from groundwire.telemetry.requests import current_request
+from groundwire.telemetry.requests import CURRENT_REQUEST
 from groundwire.upstream.upstream import has_dot_segment, normalised
 from groundwire.wire import Call, Reply, header
 
@@ -97,7 +96,7 @@ class BaseEndpoint(ABC):
             scope = {**scope, "client": (forwarded_address(scope, self._context.trusted_proxies), 0)}
         outcome: dict[str, int | str] = {"status": "client_gone"}
         telemetry, headers = self._context.telemetry, tuple(scope["headers"])
-        with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
+        with RequestRecord(telemetry, scope["method"], self._route, headers, traced=not self._is_quiet) as request:
             try:
                 reply = await self._authenticate(scope, receive, send, request)
                 outcome = _outcome(reply)
@@ -154,7 +153,7 @@ class BaseEndpoint(ABC):
 
     def _error_reply(self, error: RequestError) -> Reply:
         """Return the reply for an error; its text for the operator is added to the log line of the request."""
-        if (request := current_request()) is not None:
+        if (request := CURRENT_REQUEST.get()) is not None:
             request.log_fields.update(error=type(error).__name__, reason=error.operator)
         return error_reply(error, self._shape)
 
@@ -180,7 +179,7 @@ class Endpoint(BaseEndpoint):
                     reply = self._error_reply(error)
                 except Exception:
                     log.exception("request.failed", route=self._route)
-                    reply = unexpected_reply(self._shape)
+                    reply = error_reply(RequestError("The proxy failed to handle the request."), self._shape)
                 await send_reply(reply, send, self._context.keepalive)
                 return reply
 

@@ -19,7 +19,7 @@ from groundwire.dialects.dialect import Fault, openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BodyTooLarge, RequestError, TooBusy, TooManyRequests, UpstreamBusy
 from groundwire.offload import joined
-from groundwire.wire import Call, Chunks, Headers, Reply
+from groundwire.wire import Call, Chunks, Headers, Reply, without
 
 Network = IPv4Network | IPv6Network
 
@@ -101,16 +101,11 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
     return Reply(status, JSON + headers, dumps(shape(Fault(str(error), type_, error.param, code, status))))
 
 
-def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
-    """Return the reply for an unexpected exception."""
-    fault = Fault("The proxy failed to handle the request.", "server_error")
-    return Reply(fault.status, JSON, dumps(shape(fault)))
-
-
 TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
+_LENGTH = (b"content-length",)
 _NOT_MODIFIED = 304  # any content-length of a 304 is that of the omitted body, which uvicorn would wait for
 _AT_LEAST_S = 0.01  # minimum duration of an exchange before its client is watched
 
@@ -121,16 +116,10 @@ class ClientGone(Exception):
 
 def declared_length(scope: Scope, max_body: int) -> int:
     """Return the declared length of the body, `max_body` if unknown. Raises BodyTooLarge."""
-    length = is_chunked = None
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            length = value
-        elif name == b"transfer-encoding":
-            is_chunked = value
-    if is_chunked is not None:
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
         return max_body
-    if length is None:
-        return 0
+    length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > max_body:
         raise _too_large(max_body)
     return int(length)
@@ -204,14 +193,14 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
     A stream of events that is silent for `keepalive` seconds gets a comment (0: never).
     """
     if isinstance(reply.body, bytes):
-        headers = (*_without_length(reply.headers), (b"content-length", str(len(reply.body)).encode()))
+        headers = (*without(reply.headers, _LENGTH), (b"content-length", str(len(reply.body)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
         return
     async with aclosing(reply.body) as chunks:
         headers = reply.headers
         if reply.status == _NOT_MODIFIED and (b"content-length", b"0") not in headers:
-            headers = _without_length(headers)
+            headers = without(headers, _LENGTH)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if reply.in_events and keepalive:
             await _send_events(chunks, send, keepalive)
@@ -219,10 +208,6 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
-
-
-def _without_length(headers: Headers) -> Headers:
-    return tuple(pair for pair in headers if pair[0] != b"content-length")
 
 
 async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:

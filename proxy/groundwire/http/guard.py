@@ -25,7 +25,7 @@ from groundwire.http.exchange import Handler, parse_address
 from groundwire.http.keys import AdminKeys, Client, Clients, bearer
 from groundwire.storage.limits import LocalLimits, Turn
 from groundwire.upstream.upstream import KEYS
-from groundwire.wire import Call, Headers, Reply, header
+from groundwire.wire import Call, Headers, Reply, header, without
 
 FREE_ATTEMPTS = 5
 FREE_REQUESTS = 20  # of programs, which repeat a wrong key before anybody looks
@@ -145,8 +145,7 @@ class AuthenticatedRequest:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                others = (pair for pair in message["headers"] if pair[0] not in names)
-                message = {**message, "headers": (*others, *rates)}
+                message = {**message, "headers": (*without(message["headers"], names), *rates)}
             await send(message)
 
         return sending
@@ -170,7 +169,7 @@ class Guard:
             turn = await self._limiter.take(client.name, client.limits)
             if not turn.granted:
                 raise _too_many(turn)
-        forwarded = tuple(pair for pair in lowered if pair[0] not in KEYS)
+        forwarded = without(lowered, KEYS)
         return AuthenticatedRequest(client.name, self._tenant_of(client.name), forwarded, turn, self._limiter)
 
     async def _client(self, keys: Headers, address: str) -> Client:

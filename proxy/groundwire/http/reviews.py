@@ -180,7 +180,7 @@ class AuditedHistory:
         await self._note(who, "list", "figures of subjects")
 
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
-        await self.history.audit.note(who, action, what, subject)
+        await self.history.note(who, action, what, subject)
 
 
 class ReviewApi:

@@ -37,6 +37,7 @@ from groundwire.errors import ConfigError, GroundwireError, system_message
 from groundwire.extras import require_extras
 from groundwire.http.app import ProcessState, build_app, traffic_limits
 from groundwire.http.connection import Connection
+from groundwire.http.endpoints import Admission
 from groundwire.pipeline import policy_digest
 from groundwire.telemetry import configure_logs
 
@@ -310,7 +311,8 @@ def _server(settings: Settings, load: Callable[[], Settings], file: Path | None)
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_is_not_about_unfinished_response)
     sys.setswitchinterval(_SWITCH_S)
-    state, container = ProcessState.initial(settings.server), build_container(settings)
+    state = ProcessState(Admission(traffic_limits(settings.server)))
+    container = build_container(settings)
     if container.telemetry.events is not None:
         configure_logs(settings.telemetry, container.telemetry)
     app = build_app(settings, container, state=state)

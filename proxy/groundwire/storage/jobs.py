@@ -11,8 +11,9 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.errors import JobsUnavailable
-from groundwire.storage.transact import Interrupted, JobStore, Outcome, Transact, Work
+from groundwire.storage.transact import Interrupted, Outcome, Transact, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,6 +22,8 @@ log = structlog.get_logger("groundwire.jobs")
 
 _PAUSE_S = 5.0  # pause after a failure of the database
 _MAX_PAUSE_S = 60.0  # between two attempts to reach the database
+_SWEEP_S = 5.0  # between two checks for dead processes and old jobs
+_TIMEOUT_S = 1.0  # for storing a job, before it counts as lost
 _START_S = 10.0  # for reaching it before the first job arrives
 
 
@@ -32,9 +35,14 @@ class Jobs:
     of each kind at the last sweep.
     """
 
-    def __init__(self, store: JobStore, work: Sequence[Work]) -> None:
-        self._store = store
-        self._transact = Transact(store, work, self._run)
+    def __init__(
+        self, settings: JobSettings, work: Sequence[Work], *, sweep: float = _SWEEP_S, timeout: float = _TIMEOUT_S
+    ) -> None:
+        assert settings.url is not None  # noqa: S101 - without a database there are no jobs
+        self._settings = settings
+        self._sweep = sweep
+        self._timeout = timeout
+        self._transact = Transact(settings.url, settings, work, self._run)
         self._runs = {each.kind: each for each in work}
         self._threads = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="groundwire-jobs")
         self._maintenance = threading.Thread(target=self._maintain, name="groundwire-jobs-keeper", daemon=True)
@@ -70,7 +78,7 @@ class Jobs:
         the latest, when the job may not have been stored.
         """
         try:
-            if len(payload) > self._store.max_payload:
+            if len(payload) > self._settings.max_payload:
                 raise JobsUnavailable("the job is too large to be kept")
             await self._call(self._transact.enqueue, kind, id_, payload, tenant, after)
         except JobsUnavailable as error:
@@ -85,12 +93,12 @@ class Jobs:
     async def close(self) -> None:
         """Stop accepting jobs, let running ones finish within `drain`, and leave the others to the next process."""
         self._closing.set()
-        interruption = asyncio.get_running_loop().call_later(self._store.drain, self._interrupt)
+        interruption = asyncio.get_running_loop().call_later(self._settings.drain, self._interrupt)
         try:
             if self._maintenance.ident is not None:
                 await asyncio.to_thread(self._maintenance.join, _START_S)
             if self._reached.is_set():
-                await asyncio.to_thread(self._transact.close, self._store.drain if self._running else 0.0)
+                await asyncio.to_thread(self._transact.close, self._settings.drain if self._running else 0.0)
         finally:
             interruption.cancel()
             self._interrupt()
@@ -102,7 +110,7 @@ class Jobs:
             raise JobsUnavailable("the jobs database cannot be reached")
         future = self._threads.submit(ask, *args, **kwargs)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.timeout)
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
         except Exception as error:
             self._paused_until = time.monotonic() + _PAUSE_S
             operator = f"the jobs database failed ({type(error).__name__})"
@@ -142,7 +150,7 @@ class Jobs:
                 self._closing.wait(pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
         self._tried.set()
-        while not self._closing.wait(self._store.sweep):
+        while not self._closing.wait(self._sweep):
             try:
                 self._transact.sweep()
                 self.waiting = self._transact.waiting()

@@ -6,8 +6,9 @@ Requests per minute are a token bucket that fills steadily; a request that finds
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from groundwire.limits import MINUTE_S, ROUNDING_S, Capacity, ConcurrencyLimiter, Slot, TokenBucket
 
@@ -53,29 +54,24 @@ def remaining(limits: Limits, reset: float) -> tuple[int | None, float | None]:
     return int((MINUTE_S + ROUNDING_S - reset) * limits.requests_per_minute / MINUTE_S), reset
 
 
-@dataclass(frozen=True, slots=True)
-class _ClientLimiter:
-    concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
-    bucket: TokenBucket = field(default_factory=TokenBucket)
-
-
 class LocalLimits:
     """The rate limiter of clients in this process; times are in seconds of `clock`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._clients: dict[str, _ClientLimiter] = {}
+        self._concurrency: defaultdict[str, ConcurrencyLimiter] = defaultdict(lambda: ConcurrencyLimiter(Capacity()))
+        self._buckets: defaultdict[str, TokenBucket] = defaultdict(TokenBucket)
 
     async def take(self, name: str, limits: Limits) -> Turn:
         """Request a turn for the client of that name; raises nothing but cancellation."""
-        client = self._clients.setdefault(name, _ClientLimiter())
-        client.concurrency.limits = Capacity(limits.concurrent)
-        slot = client.concurrency.try_acquire()
+        concurrency = self._concurrency[name]
+        concurrency.limits = Capacity(limits.concurrent)
+        slot = concurrency.try_acquire()
         if slot is None:
             return Turn(name, limits, granted=False, wait=BUSY_S)
         if limits.requests_per_minute is None:
             return Turn(name, limits, slot=slot)
-        wait, reset = client.bucket.take(limits.requests_per_minute, self._clock())
+        wait, reset = self._buckets[name].take(limits.requests_per_minute, self._clock())
         if wait:
             slot.release()
         return Turn(name, limits, not wait, wait, *remaining(limits, reset), None if wait else slot)

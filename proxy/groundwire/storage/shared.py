@@ -70,7 +70,7 @@ class SharedRedis:
             self._failed(error)
             raise StoreUnavailable("Redis is down.") from error
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, object]) -> None:
         """Run `work`, which may raise StoreUnavailable, in the background; its success is not reported."""
         if self._reconnecting is not None or len(self._tasks) >= _MAX_TASKS:
             work.close()
@@ -248,7 +248,7 @@ class SharedLimits(LocalLimits):
         except StoreUnavailable:
             return await super().take(name, limits)
         except asyncio.CancelledError:
-            self._redis.in_background(self._free(name, slot))  # it may have been taken
+            self._free(name, slot)  # it may have been taken
             raise
         if outcome == b"busy":
             return Turn(name, limits, granted=False, wait=BUSY_S)
@@ -264,7 +264,7 @@ class SharedLimits(LocalLimits):
             super().give_back(turn)
         elif turn.limits.concurrent is not None:
             self._held[turn.name].discard(turn.lease)
-            self._redis.in_background(self._free(turn.name, turn.lease))
+            self._free(turn.name, turn.lease)
 
     def _key(self, name: str, what: str) -> str:
         return f"{self._prefix}:{{{name}}}:{what}"
@@ -274,19 +274,17 @@ class SharedLimits(LocalLimits):
             await asyncio.sleep(self._lease / 3)
             for name, slots in list(self._held.items()):
                 if slots:
-                    self._redis.in_background(self._renewed(name, [self._lease, *slots]))
+                    self._renew_slots(name, [self._lease, *slots])
                 else:
                     del self._held[name]
 
-    async def _renewed(self, name: str, args: list[int | float | str]) -> None:
+    def _renew_slots(self, name: str, args: list[int | float | str]) -> None:
         keys = [self._key(name, "running")]
-        await self._redis.ask(lambda redis: self._renew(keys=keys, args=args, client=redis))
+        self._redis.in_background(self._redis.ask(lambda redis: self._renew(keys=keys, args=args, client=redis)))
 
-    async def _free(self, name: str, slot: str) -> None:
-        async def free(redis: Redis) -> None:
-            await redis.zrem(self._key(name, "running"), slot)
-
-        await self._redis.ask(free)
+    def _free(self, name: str, slot: str) -> None:
+        key = self._key(name, "running")
+        self._redis.in_background(self._redis.ask(lambda redis: redis.zrem(key, slot)))
 
     async def aclose(self) -> None:
         """Stop renewing leases."""

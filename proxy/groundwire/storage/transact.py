@@ -13,6 +13,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from uuid import uuid4
 
 import structlog
 
+from groundwire.config.settings import Jobs as JobSettings
 from groundwire.errors import GroundwireError, TryLater
 from groundwire.storage.file import Identity, identity
 
@@ -71,31 +73,6 @@ class Outcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobStore:
-    """The storage of jobs.
-
-    `url` is `sqlite:///file.db`, for one process, or `postgresql://…`, for replicas; there everything is in `schema`.
-    In seconds: `keep` is the retention of finished jobs, `poll` the interval of polling the queues, `sweep` that of
-    checking for dead processes and old jobs, `timeout` the limit of storing a job before it counts as lost, `drain`
-    the time for running jobs at shutdown. `max_payload` is in bytes.
-    """
-
-    url: str
-    schema: str = "groundwire_jobs"
-    keep: float = 86_400.0
-    poll: float = 0.5
-    sweep: float = 5.0
-    timeout: float = 1.0
-    drain: float = 10.0
-    max_payload: int = 8 * 2**20
-
-    @property
-    def is_shared(self) -> bool:
-        """True if several processes may use it concurrently."""
-        return not self.url.startswith("sqlite")
-
-
 log = structlog.get_logger("groundwire.jobs")
 
 _APPLICATION = "groundwire"
@@ -121,13 +98,18 @@ class Interrupted(BaseException):
 
 
 class Transact:
-    """Jobs in a database. `run` does one attempt, in a thread; it raises TryLater, Interrupted, or anything else."""
+    """Jobs in a database: SQLite for one process, PostgreSQL for replicas.
 
-    def __init__(self, store: JobStore, work: Sequence[Work], run: Run) -> None:
-        self._store = store
+    `run` does one attempt, in a thread; it raises TryLater, Interrupted, or anything else.
+    """
+
+    def __init__(self, url: str, settings: JobSettings, work: Sequence[Work], run: Run) -> None:
+        self._database_url = url
+        self._settings = settings
+        self._is_shared = not url.startswith("sqlite")
         self._work = {each.kind: each for each in work}
         self._run = run
-        self._executor = uuid4().hex if store.is_shared else "local"
+        self._executor = uuid4().hex if self._is_shared else "local"
         self._lease = _LEASE * max(each.timeout for each in work)
         self._seen: dict[tuple[str, int], float] = {}
         self._forgets_at = 0.0
@@ -149,7 +131,7 @@ class Transact:
                 config={
                     "name": _APPLICATION,
                     "system_database_url": url,
-                    "dbos_system_schema": self._store.schema,
+                    "dbos_system_schema": self._settings.database_schema,
                     "serializer": serializer,
                     "application_version": _VERSION,
                     "executor_id": self._executor,
@@ -166,7 +148,7 @@ class Transact:
                 DBOS.register_queue(
                     work.kind,
                     worker_concurrency=work.at_once,
-                    polling_interval_sec=self._store.poll,
+                    polling_interval_sec=self._settings.poll,
                     on_conflict="always_update",
                 )
         except BaseException:
@@ -175,7 +157,7 @@ class Transact:
         self._launched_on = identity(self._file) if self._file else None
         self._client = DBOSClient(
             system_database_url=url,
-            dbos_system_schema=self._store.schema,
+            dbos_system_schema=self._settings.database_schema,
             serializer=serializer,
             system_database_pool_size=2,
             application_name=_APPLICATION,
@@ -207,21 +189,18 @@ class Transact:
 
     def sweep(self) -> None:
         """Take over the jobs of dead processes, and periodically delete old finished jobs."""
-        if self._store.is_shared:
+        if self._is_shared:
             self._recover()
         if time.monotonic() >= self._forgets_at:
-            self._forgets_at = time.monotonic() + min(_FORGET_EVERY_S, self._store.keep / 4)
+            self._forgets_at = time.monotonic() + min(_FORGET_EVERY_S, self._settings.keep / 4)
             self._forget()
 
     def waiting(self) -> dict[str, int]:
         """Return the number of unfinished jobs of each kind, up to ten thousand. Raises when the database fails."""
-        found = dict.fromkeys(self._work, 0)
         active = self._opened().list_workflows(
             status=list(_ACTIVE), limit=_MOST_COUNTED, load_input=False, load_output=False
         )
-        for each in active:
-            found[each.name] = found.get(each.name, 0) + 1
-        return found
+        return {**dict.fromkeys(self._work, 0), **Counter(each.name for each in active)}
 
     def close(self, drain: float) -> None:
         """Stop accepting jobs and wait up to `drain` seconds for running ones."""
@@ -253,13 +232,13 @@ class Transact:
                         raise ConnectionError("the process is closing") from error
                     raise
 
-        return {"poolclass": Pool} if self._store.is_shared else {}
+        return {"poolclass": Pool} if self._is_shared else {}
 
     def _url(self) -> str:
         from sqlalchemy import make_url
 
-        url = make_url(self._store.url)
-        if self._store.is_shared:
+        url = make_url(self._database_url)
+        if self._is_shared:
             if "connect_timeout" not in url.query:
                 url = url.update_query_dict({"connect_timeout": _CONNECT_S})
         elif url.database:
@@ -363,7 +342,7 @@ class Transact:
 
     def _forget(self) -> None:
         client = self._opened()
-        before = (datetime.now(UTC) - timedelta(seconds=self._store.keep)).isoformat()
+        before = (datetime.now(UTC) - timedelta(seconds=self._settings.keep)).isoformat()
         while old := client.list_workflows(
             status=list(_ENDED), completed_before=before, limit=_FORGET_BATCH, load_input=False, load_output=False
         ):

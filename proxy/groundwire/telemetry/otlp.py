@@ -43,7 +43,7 @@ from groundwire.telemetry.instruments import LOST_TELEMETRY, Instrument, Reading
 from groundwire.telemetry.metrics import Metrics, Registry
 from groundwire.telemetry.names import ERROR, STATUS_CODE
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Kind, Span, Tracer
-from groundwire.wire import Headers
+from groundwire.wire import Headers, without
 
 log = structlog.get_logger("groundwire.telemetry")
 
@@ -90,7 +90,7 @@ class OpenTelemetrySpan(Span):
     def propagate(self, headers: Headers) -> Headers:
         """Return request headers with this span's trace context instead of the caller's."""
         ours = tuple((name.encode(), value.encode()) for name, value in _inject(self._span).items())
-        return (*(pair for pair in headers if pair[0] not in _W3C), *ours)
+        return (*without(headers, _W3C), *ours)
 
     def activate(self) -> Any:
         """Make this the current span, also for libraries that OpenTelemetry instruments."""

@@ -27,20 +27,32 @@ _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY
 _UNKNOWN = "_OTHER"  # the conventions' term; clients may send any method
 EXCHANGE_ATTRIBUTES: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
 """Attributes of every span that belongs to the exchange of the current context: session and subject."""
-_CURRENT: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
+CURRENT_REQUEST: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The tracer, the metrics and the names of the GenAI conventions that calls are recorded with."""
+
+    tracer: Tracer = NO_TRACER
+    metrics: Metrics | None = None
+    names: n.GenAINames = n.EDITIONS["1.41"]
+    capture_content: bool = False
 
 
 class RequestRecord:
     """One request, entered on arrival and left when its reply is sent. `log_fields` is added to its log line.
 
-    All work for the request belongs to its span, also in tasks and threads that outlive it.
+    Its span, if `traced`, continues the caller's trace. All work for the request belongs to it, also in tasks and
+    threads that outlive it.
     """
 
-    def __init__(self, tracer: Tracer, metrics: Metrics | None, method: str, route: str, headers: Headers) -> None:
+    def __init__(self, recorder: Recorder, method: str, route: str, headers: Headers, *, traced: bool = True) -> None:
+        tracer = recorder.tracer if traced else NO_TRACER
         self.method = method if method in _METHODS else _UNKNOWN
         self.log_fields: dict[str, int | str] = {}
         self._route = route
-        self._metrics = metrics
+        self._metrics = recorder.metrics
         self._status = self._error = ""
         self._started = time.perf_counter()
         attributes = self._attributes(method, headers) if tracer.enabled else {}
@@ -48,7 +60,7 @@ class RequestRecord:
 
     def __enter__(self) -> RequestRecord:
         self._active = self._span.activate()
-        self._entered = _CURRENT.set(self)
+        self._entered = CURRENT_REQUEST.set(self)
         if self._metrics is not None:
             self._metrics.active.inc()
         return self
@@ -63,7 +75,7 @@ class RequestRecord:
             self._metrics.requests.labels(*labels).observe(took, self._span.exemplar)
         self._span.end()
         self._span.deactivate(self._active)
-        _CURRENT.reset(self._entered)
+        CURRENT_REQUEST.reset(self._entered)
 
     def answered(self, status: int) -> None:
         """Record that the reply has been sent completely."""
@@ -92,27 +104,12 @@ class RequestRecord:
         return found
 
 
-def current_request() -> RequestRecord | None:
-    """Return the request of the current context, if any."""
-    return _CURRENT.get()
-
-
 _CANCELLED = "cancelled"
 MAX_MODEL_NAME = 128  # characters; clients may send any name
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
-    """The tracer, the metrics and the names of the GenAI conventions that calls are recorded with."""
-
-    tracer: Tracer = NO_TRACER
-    metrics: Metrics | None = None
-    names: n.GenAINames = n.EDITIONS["1.41"]
-    capture_content: bool = False
-
-
 class UpstreamCall:
-    """One call, from its start to the last byte of its answer. Everything after `end` is ignored.
+    """One call, from its start to the last byte of its answer, which the caller ends. All after `end` is ignored.
 
     `operation` and `provider` are terms of the GenAI conventions, `upstream` is the server's name in the settings and
     `body` the request. Tokens are recorded on this span only, so that no backend counts them twice.
@@ -129,7 +126,8 @@ class UpstreamCall:
     ) -> None:
         self._recorder = recorder
         self._kind = (operation, provider, upstream, purpose)
-        self._model = _writable(str(body.get("model", ""))[:MAX_MODEL_NAME])
+        # clients may send lone surrogates, which neither format of the metrics can represent
+        self._model = str(body.get("model", ""))[:MAX_MODEL_NAME].encode("utf-8", "replace").decode()
         self._streams = body.get("stream") is True
         self._error = ""
         self._ended = False
@@ -232,7 +230,7 @@ class UpstreamCall:
 
     def _add_to_log(self, **facts: int | str) -> None:
         """Add fields to the log line of the request, for the answer's own call only, not for samples and probes."""
-        if self._kind[3] == "answer" and (request := current_request()) is not None:
+        if self._kind[3] == "answer" and (request := CURRENT_REQUEST.get()) is not None:
             request.log_fields.update(facts)
 
     def _request_attributes(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,11 +264,6 @@ class UpstreamCall:
             n.REASONING: tokens.reasoning,
         }
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _writable(text: str) -> str:
-    """Replace lone surrogates, which clients may send and neither format of the metrics can represent."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def short_hash(text: str) -> str:
@@ -366,7 +359,7 @@ class Usage:
             _count(usage, "completion_tokens", "output_tokens"),
             _count(prompt, "cached_tokens") if prompt else read,
             written,
-            _count(completion, "reasoning_tokens") if completion else None,
+            _count(completion, "reasoning_tokens"),
         )
 
 
@@ -379,9 +372,6 @@ def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     return None
 
 
-def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
-    for name in names:
-        found = usage.get(name)
-        if isinstance(found, Mapping):
-            return found
-    return None
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the first mapping under one of these names, an empty one if there is none."""
+    return next((found for name in names if isinstance(found := usage.get(name), Mapping)), {})

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -25,10 +25,9 @@ from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
 from groundwire.telemetry.instruments import SCORES_LOST
-from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
+from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, short_hash
 from groundwire.telemetry.scores import ORIGIN, Scores, build_scores
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
-from groundwire.wire import Headers
 
 if TYPE_CHECKING:
     from groundwire.telemetry.metrics import LoopLag, Metrics
@@ -73,10 +72,6 @@ class Telemetry(Recorder):
         scores = self.scores.degraded() if self.scores else None
         return "; ".join(filter(None, (collector, scores))) or None
 
-    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> RequestRecord:
-        """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
-        return RequestRecord(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
-
     def about(self, session: str | None, subject: str | None) -> None:
         """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
         if self.tracer.enabled:
@@ -84,18 +79,10 @@ class Telemetry(Recorder):
             EXCHANGE_ATTRIBUTES.set({name: value for name, value in found.items() if value})
             CURRENT.get().set(EXCHANGE_ATTRIBUTES.get())
 
-    def upstream_call(
-        self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: n.Purpose = "answer"
-    ) -> UpstreamCall:
-        """Start recording one call of a model server; the caller must end it."""
-        return UpstreamCall(self, operation, provider, upstream, body, purpose)
-
-    @contextmanager
-    def verification(self, report_id: str) -> Iterator[Span]:
+    def verification(self, report_id: str) -> AbstractContextManager[Span]:
         """Open the span of verifying one answer; spans created inside are its children."""
         attributes = {n.GROUNDING_ID: report_id, **EXCHANGE_ATTRIBUTES.get()}
-        with active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes)) as span:
-            yield span
+        return active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes))
 
     def evaluated(self, span: Span, report: Report, response_id: str | None) -> None:
         """Record the result of verifying one answer: in metrics, on its span, and as an event in the log."""
@@ -145,30 +132,9 @@ class Telemetry(Recorder):
         if origin is not None:
             CURRENT.get().link(origin)
 
-    @contextmanager
-    def webhook(self, id_: str) -> Iterator[WebhookDelivery]:
-        """Record the delivery of one report, without its address."""
-        attributes = {n.METHOD: "POST", n.GROUNDING_ID: id_}
-        with active(self.tracer.start("POST webhook", "client", attributes)) as span:
-            yield WebhookDelivery(span)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookDelivery:
-    """A report being delivered to the webhook."""
-
-    span: Span
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The W3C trace context of this delivery."""
-        return {name.decode(): value.decode() for name, value in self.span.propagate(())}
-
-    def answered(self, status: int) -> None:
-        """Record the status that the receiver returned."""
-        self.span.set({n.STATUS_CODE: status})
-        if status >= 400:
-            self.span.fail(str(status))
+    def webhook(self, id_: str) -> AbstractContextManager[Span]:
+        """Open the span of delivering one report, without its address."""
+        return active(self.tracer.start("POST webhook", "client", {n.METHOD: "POST", n.GROUNDING_ID: id_}))
 
 
 def _evaluation(report: Report, response_id: str | None) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 import httpx
+from aiohttp import ClientTimeout
 from yarl import URL
 
 from groundwire.caches import memo
@@ -33,18 +33,14 @@ ErrorMapper = Callable[[httpx.TransportError], Exception]
 """Return the exception to raise for an error of httpx."""
 
 
-class Timeouts(NamedTuple):
-    """The time limits (seconds) of connecting and of reading; None: unlimited."""
-
-    connect: float | None
-    read: float | None
-
-
 class HttpClient(Protocol):
-    """Sends requests unchanged: only Host and lengths are added to the bytes of URL, headers and body."""
+    """Sends requests unchanged: only Host and lengths are added to the bytes of URL, headers and body.
+
+    Of the time limits, `sock_connect` and `sock_read` count.
+    """
 
     async def send(
-        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: ClientTimeout, map_error: ErrorMapper
     ) -> Reply:
         """Return the reply, its headers unchanged and its body in chunks. Closing the chunks, read or not, ends the
         request.
@@ -73,10 +69,10 @@ class HttpxClient:
         self._transport = transport
 
     async def send(
-        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: ClientTimeout, map_error: ErrorMapper
     ) -> Reply:
         """Send one request; see `HttpClient`."""
-        connect, read = timeouts
+        connect, read = timeouts.sock_connect, timeouts.sock_read
         extensions = {"timeout": {"connect": connect, "read": read, "write": read, "pool": read}}
         request = httpx.Request(
             method, _verbatim(url), headers=list(headers), content=body or None, extensions=extensions
@@ -132,20 +128,20 @@ class AiohttpClient:
         self._url = memo(256, 1024)(_url)
 
     async def send(
-        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: ClientTimeout, map_error: ErrorMapper
     ) -> Reply:
         """Send one request; see `HttpClient`. An idempotent one is sent again when a pooled connection is closed.
 
         Header values that are not UTF-8 are sent as UTF-8.
         """
         with _mapped(map_error):
-            _read_timeout.set(timeouts.read)
+            _read_timeout.set(timeouts.sock_read)
             response = await self._opened().request(
                 method,
                 self._url(url),
                 headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
                 data=body or None if len(body) <= _MAX_DIRECT else BytesIO(body),  # aiohttp writes a stream in parts
-                timeout=_client_timeout(timeouts),
+                timeout=timeouts,
                 allow_redirects=False,
             )
         return Reply(response.status, response.raw_headers, await prime(_aiohttp_chunks(response, map_error)))
@@ -240,11 +236,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-@lru_cache(maxsize=64)
-def _client_timeout(timeouts: Timeouts) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.read)
 
 
 def to_httpx(error: BaseException) -> httpx.TransportError:

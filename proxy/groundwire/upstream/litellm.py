@@ -170,16 +170,14 @@ class LitellmUpstream:
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
         self._first_chunk_timeout = first_chunk_timeout
-        self._fixed = {
-            name: value
-            for name, value in (
-                ("api_key", key),
-                ("api_base", base_url),
-                ("timeout", timeout),
-                ("extra_headers", {name.decode(): value.decode() for name, value in headers} or None),
-            )
-            if value is not None
-        } | {"max_retries": 0}  # retries are configured in the settings; the SDKs under litellm would add theirs
+        fixed = {
+            "api_key": key,
+            "api_base": base_url,
+            "timeout": timeout,
+            "extra_headers": {name.decode(): value.decode() for name, value in headers} or None,
+            "max_retries": 0,  # retries are configured in the settings; the SDKs under litellm would add theirs
+        }
+        self._fixed = {name: value for name, value in fixed.items() if value is not None}
 
     async def send(self, call: Call) -> Reply:
         """Send one call; see `Upstream.send`. Only completions and embeddings exist beyond OpenAI's dialect."""

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 import structlog
 
 from groundwire.caches import memo
+from groundwire.config.settings import Retries
 from groundwire.dialects.dialect import error_body
 from groundwire.errors import (
     RequestError,
@@ -45,47 +46,33 @@ _NAMES: tuple[tuple[type[RequestError], str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """The retry policy of an upstream before the first byte of an answer. Times are in seconds.
-
-    `statuses` are those of replies that are retried. No attempt begins later than `deadline` after the first. With
-    `after_timeout`, a request that arrived but timed out is retried too, although the completion may be in progress and
-    be billed twice.
-    """
-
-    count: int = 0
-    statuses: frozenset[int] = frozenset({429, 502, 503, 504})
-    initial_backoff: float = 0.5
-    max_backoff: float = 8.0
-    deadline: float = 30.0
-    after_timeout: bool = False
-
-    def wait(self, outcome: Outcome, attempts: int, elapsed: float, now: float, chance: float) -> float | None:
-        """Return the seconds until the next attempt, after so many attempts in `elapsed` seconds; None for no further
-        one.
-
-        The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If
-        that exceeds `max_backoff`, there is no further attempt, because the server would reject an earlier attempt.
-        `now` is Unix time.
-        """
-        if attempts > self.count or not self._is_retryable(outcome):
-            return None
-        requested = requested_wait(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
-        wait = requested + chance * min(self.max_backoff, self.initial_backoff * 2.0 ** (attempts - 1))
-        return None if requested > self.max_backoff or elapsed + wait > self.deadline else wait
-
-    def _is_retryable(self, outcome: Outcome) -> bool:
-        if isinstance(outcome, Reply):
-            return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
-        if isinstance(outcome, UpstreamBusy):
-            return False  # the queue has been waited for already
-        timeout = (UpstreamTimeout,) if self.after_timeout else ()
-        return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken, *timeout))
-
-
 ONCE = Retries()
 """No retries."""
+
+
+def wait_before_retry(
+    retries: Retries, outcome: Outcome, attempts: int, elapsed: float, now: float, chance: float
+) -> float | None:
+    """Return the seconds until the next attempt, after so many attempts in `elapsed` seconds; None for no further one.
+
+    The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If that
+    exceeds `max_backoff`, there is no further attempt, because the server would reject an earlier attempt. `now` is
+    Unix time.
+    """
+    if attempts > retries.count or not _is_retryable(outcome, retries):
+        return None
+    requested = requested_wait(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
+    wait = requested + chance * min(retries.max_backoff, retries.initial_backoff * 2.0 ** (attempts - 1))
+    return None if requested > retries.max_backoff or elapsed + wait > retries.deadline else wait
+
+
+def _is_retryable(outcome: Outcome, retries: Retries) -> bool:
+    if isinstance(outcome, Reply):
+        return outcome.status in retries.statuses and header(outcome.headers, b"x-should-retry") != b"false"
+    if isinstance(outcome, UpstreamBusy):
+        return False  # the queue has been waited for already
+    timeout = (UpstreamTimeout,) if retries.after_timeout else ()
+    return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken, *timeout))
 
 
 def outcome_name(outcome: Outcome) -> str:
@@ -118,10 +105,6 @@ def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
     return None
 
 
-NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
-"""The default statuses that trigger a fallback; 529 is Anthropic's "overloaded"."""
-
-
 @dataclass(frozen=True, slots=True)
 class UpstreamModels:
     """An upstream and its models: names or globs, and aliases (the client's name → the upstream's).
@@ -135,7 +118,7 @@ class UpstreamModels:
     aliases: Mapping[str, str] = field(default_factory=dict)
     retries: Retries = ONCE
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    fallback_on: frozenset[int] = NO_ANSWER
+    fallback_on: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +129,7 @@ class Route:
     model: str
     retries: Retries = ONCE
     fallbacks: tuple[Route, ...] = ()
-    fallback_on: frozenset[int] = NO_ANSWER
+    fallback_on: frozenset[int] = frozenset()
 
     @property
     def is_plain(self) -> bool:
@@ -279,7 +262,7 @@ class Attempts:
             wait = None
             if self.repeatable or isinstance(outcome, _NEVER_ARRIVED):
                 elapsed, chance = time.monotonic() - started, random.random()  # noqa: S311 - spreads load
-                wait = route.retries.wait(outcome, count, elapsed, time.time(), chance)
+                wait = wait_before_retry(route.retries, outcome, count, elapsed, time.time(), chance)
             if wait is None and not needs_fallback(outcome):
                 return outcome
             if isinstance(outcome, Reply):

@@ -7,17 +7,20 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote, unquote
 
 import httpx
 import structlog
+from aiohttp import ClientTimeout
 
 from groundwire.caches import memo
-from groundwire.errors import BadRequest, RequestError, UpstreamBusy
+from groundwire.config.settings import Limits
+from groundwire.errors import BadRequest, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
-from groundwire.upstream.http import HttpClient, Timeouts, prime, upstream_error
-from groundwire.wire import Call, Chunks, Header, Headers, Reply, header
+from groundwire.upstream.http import HttpClient, prime, upstream_error
+from groundwire.wire import Call, Chunks, Header, Headers, Reply, without
 
 
 class Upstream(Protocol):
@@ -103,9 +106,8 @@ class HeaderRules:
         if not self.added and not self.assumed:
             return passed
         added = {name for name, _ in self.added}
-        forwarded = tuple(pair for pair in passed if pair[0] not in added)
-        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in added)
-        return (*forwarded, *missing, *self.added)
+        missing = without(self.assumed, added | {name for name, _ in passed})
+        return (*without(passed, added), *missing, *self.added)
 
     def incoming(self, headers: Headers) -> Headers:
         """Return the headers to send to the client, with names in lower case."""
@@ -128,11 +130,6 @@ def _filtered(
         if not (name in dropped or name in options or name in hidden or name.startswith(internal))
         and (allowed is None or allowed.match(name.decode("latin-1")))
     )
-
-
-def without_keys(headers: Headers) -> Headers:
-    """Return request headers without the client's keys, for an upstream that they are not meant for."""
-    return tuple(pair for pair in headers if pair[0] not in KEYS)
 
 
 _NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._
@@ -204,7 +201,8 @@ class OpenAIUpstream:
         self._client = client
         self._key = key
         self._headers = headers or HeaderRules()
-        self._timeouts = Timeouts(connect_timeout, timeout)
+        self._timeouts = ClientTimeout(sock_connect=connect_timeout, sock_read=timeout)
+        self._map_error = partial(upstream_error, name=name, address=self._base_url)
         self._url = memo(256, 1024)(self._build_url)
 
     async def send(self, call: Call) -> Reply:
@@ -217,9 +215,6 @@ class OpenAIUpstream:
     async def aclose(self) -> None:
         """Close the client."""
         await self._client.aclose()
-
-    def _map_error(self, error: httpx.TransportError) -> RequestError:
-        return upstream_error(error, self.name, self._base_url)
 
     def _build_url(self, target: str, native: bool) -> str:
         """Return the URL of a target below the base URL.
@@ -248,15 +243,7 @@ class LimitedUpstream:
     A request is in flight until the end of its reply, or until the reply is closed.
     """
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        *,
-        max_concurrent: int | None = None,
-        per_minute: int | None = None,
-        queue: int = 64,
-        queue_timeout: float = 10.0,
-    ) -> None:
+    def __init__(self, upstream: Upstream, limits: Limits) -> None:
         self.name = upstream.name
         self.provider = upstream.provider
         self.forwards_documents = upstream.forwards_documents
@@ -264,8 +251,8 @@ class LimitedUpstream:
         self.is_ollama = upstream.is_ollama
         self.has_logprobs = upstream.has_logprobs
         self._upstream = upstream
-        capacity = Capacity(max_concurrent, None, queue, queue_timeout)
-        rate = SlidingWindow(per_minute) if per_minute else None
+        capacity = Capacity(limits.max_concurrent, None, limits.queue, limits.queue_timeout)
+        rate = SlidingWindow(limits.per_minute) if limits.per_minute else None
         self._limiter = ConcurrencyLimiter(capacity, rate)
 
     async def send(self, call: Call) -> Reply:

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable
 
 import httpx
+from aiohttp import ClientTimeout
 
 from groundwire.errors import TryLater
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.http import HttpClient, Timeouts
+from groundwire.telemetry.names import STATUS_CODE
+from groundwire.upstream.http import HttpClient
 from groundwire.upstream.router import seconds_to_wait
 
 _RECEIPT = b'{"delivered":true}'
@@ -42,7 +44,7 @@ class Webhook:
         self._url = url
         self._key = signing_key(secret)
         self._client = client
-        self._timeouts = Timeouts(timeout, timeout)
+        self._timeouts = ClientTimeout(sock_connect=timeout, sock_read=timeout)
         self._telemetry = telemetry
         self._clock = clock
 
@@ -57,13 +59,15 @@ class Webhook:
             "webhook-timestamp": timestamp,
             "webhook-signature": signature(self._key, id_, timestamp, body),
         }
-        with self._telemetry.webhook(id_) as posted:
-            headers |= posted.headers
-            encoded = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
-            reply = await self._client.send("POST", self._url, encoded, body, self._timeouts, _unreachable)
+        encoded = tuple((name.encode(), value.encode("latin-1")) for name, value in headers.items())
+        with self._telemetry.webhook(id_) as span:
+            sent = span.propagate(encoded)
+            reply = await self._client.send("POST", self._url, sent, body, self._timeouts, _unreachable)
             if not isinstance(reply.body, bytes):
                 await reply.body.aclose()
-            posted.answered(reply.status)
+            span.set({STATUS_CODE: reply.status})
+            if reply.status >= 400:
+                span.fail(str(reply.status))
         if not 200 <= reply.status < 300:
             waits = [value.decode("latin-1") for name, value in reply.headers if name.lower() == b"retry-after"]
             after = seconds_to_wait(waits[0] if waits else None, now)

@@ -13,7 +13,7 @@ from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, excha
 
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Consistency, Contradiction, Utf16
-from groundwire.storage.history.exchange import Content, PromptMessage, Usage
+from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
 from groundwire.telemetry.reliability import Calibration
 
@@ -85,7 +85,7 @@ def test_a_session_ends_with_its_time_with_its_key_and_with_signing_out(tmp_path
         for forged in (session.replace("ann", "ben", 1), session[:-1] + ("0" if session[-1] != "0" else "1"), "ann"):
             reply = await stranger.get("/reviews", headers={"cookie": f"groundwire_session={forged}"})
             assert reply.status_code == 303
-        elsewhere = Site(application(site.history), site.history).client()
+        elsewhere = Site(application(site.history), site.history, site.database).client()
         assert (await elsewhere.get("/reviews", headers={"cookie": f"groundwire_session={session}"})).status_code == 303
         assert (await post(browser, "/sign-out", fields(page.text))).status_code == 303
         assert (await browser.get("/reviews")).status_code == 303
@@ -429,13 +429,13 @@ def test_every_look_is_in_the_audit_log(tmp_path: Path) -> None:
         await browser.get("/reviews?subject=acme")
         await browser.get("/exchanges/gw-1")
         await browser.get("/reviews/export?format=csv")
-        noted = (await site.history.audit.page()).items
-        assert [(each.who, each.action) for each in reversed(noted)] == [
+        noted = await site.audited()
+        assert [(each["who"], each["action"]) for each in reversed(noted)] == [
             ("ann", "list"),
             ("ann", "read"),
             ("ann", "export"),
         ]
-        assert [each.subject for each in noted if each.action == "read"] == ["acme"]
+        assert [each["subject"] for each in noted if each["action"] == "read"] == ["acme"]
 
     visit(tmp_path, work, exchange(subject="acme"))
 
@@ -522,8 +522,8 @@ def test_exchanges_are_listed_searched_and_filtered(tmp_path: Path, query: str, 
         page = (await (await site.signed_in()).get(f"/exchanges?{query}")).text
         assert re.findall(r'data-open href="/exchanges/([\w-]+)"', page) == found
         assert "2 answers wait for review, with 4 findings." in page
-        (noted, *_) = (await site.history.audit.page()).items
-        assert noted.action == ("search" if "q=b" in query or "q=t" in query else "list")
+        (noted, *_) = await site.audited()
+        assert noted["action"] == ("search" if "q=b" in query or "q=t" in query else "list")
 
     visit(tmp_path, work, *STORED)
 
@@ -599,8 +599,8 @@ def test_the_headline_counts_claims_and_sources_have_their_names(tmp_path: Path)
 
 def test_quality_shows_hours_at_first_and_compares_models_and_periods(tmp_path: Path) -> None:
     now = time.time()
-    usage = Usage(1200, 80, 450.0)
-    answers = [replace(exchange(f"gw-{at}", at=now - 60 * at), usage=usage) for at in range(3)]
+    usage = {"input_tokens": 1200, "output_tokens": 80, "upstream_ms": 450.0}
+    answers = [replace(exchange(f"gw-{at}", at=now - 60 * at), **usage) for at in range(3)]
     other = exchange("gw-9", model="m-2", at=now, answer="Revenue was $4.2M in 2023.")
 
     async def work(site: Site) -> None:

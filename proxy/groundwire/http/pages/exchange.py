@@ -50,14 +50,6 @@ class ClaimView:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A stretch of evidence in a source: its anchor, and the claims that cite it."""
-
-    anchor: str
-    claims: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """A decision that conflicts with an earlier one: its finding, its note, and the earlier decision."""
 
@@ -141,7 +133,7 @@ class _Passages:
         views: list[dict[str, Any]] = []
         for number, source in enumerate(self._sources):
             spans = [
-                Span(start, end, Marked(_anchor(number, start, end), claims))
+                Span(start, end, {"anchor": _anchor(number, start, end), "claims": claims})
                 for (of, start, end), claims in self._cited.items()
                 if of == number
             ]

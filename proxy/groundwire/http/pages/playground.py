@@ -17,6 +17,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
+from groundwire.gateway.forward import chunks_of
 from groundwire.http.exchange import Handler, error_reply
 from groundwire.http.guard import Guard
 from groundwire.http.pages.rendering import Rendering, Segment, Span, cut, form_fields
@@ -170,7 +171,8 @@ class Playground:
         reply = await self.complete(
             Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
         )
-        found = await offloaded(_object, await _whole(reply))
+        async with aclosing(chunks_of(reply)) as chunks:
+            found = await offloaded(_object, b"".join([chunk async for chunk in chunks]))
         if reply.status != 200 or not found.get("choices"):
             error = found.get("error")
             message = error.get("message") if isinstance(error, dict) else None
@@ -205,14 +207,6 @@ class Playground:
             has_store=self.has_store,
             **values,
         )
-
-
-async def _whole(reply: Reply) -> bytes:
-    """Return the body of a reply; one that is passed on unread arrives in chunks."""
-    if isinstance(reply.body, bytes):
-        return reply.body
-    async with aclosing(reply.body) as chunks:
-        return b"".join([chunk async for chunk in chunks])
 
 
 def _object(body: bytes) -> Mapping[str, Any]:

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from alembic import command
 from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Executable, RowMapping, Select, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
@@ -169,16 +168,9 @@ _OUTAGES = (  # by their names in both drivers, and SQLAlchemy's for an exhauste
 
 def upgrade(connection: Connection, to: str = "head") -> None:
     """Migrate the tables to a revision."""
-    config = Config()
+    config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
-
-    def steps(revision: Any, _: Any) -> Any:
-        return script._upgrade_revs(to, revision)
-
-    context = EnvironmentContext(config, script, fn=steps)
-    context.configure(connection=connection, fn=steps)
-    context.run_migrations()
+    command.upgrade(config, to)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

@@ -28,19 +28,11 @@ class PromptMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """The tokens of an answer as the model server counts them, and the milliseconds it took; None: unknown."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    upstream_ms: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
     """One exchange with its report. `at` is in Unix seconds; `kept` is the report in its wire form, as JSON.
 
-    `question` is the last message of the user, `asked` its interrogative sentence, `prompt` all messages.
+    `question` is the last message of the user, `asked` its interrogative sentence, `prompt` all messages. The model
+    server counts the tokens, and took `upstream_ms`; None: unknown.
 
     An entry replaces an earlier one with the same id, keeping its time, unless it is deferred and the earlier one is
     not.
@@ -58,7 +50,9 @@ class Entry:
     asked: str = ""
     prompt: tuple[PromptMessage, ...] = ()
     tenant: str = ""
-    usage: Usage = Usage()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    upstream_ms: float | None = None
 
     @property
     def id(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
@@ -15,7 +14,7 @@ from sqlalchemy import Select, delete, insert, or_, select, update
 from groundwire.config.settings import Store
 from groundwire.errors import StoreUnavailable
 from groundwire.storage.history.database import Database
-from groundwire.storage.history.exchange import Entry, Page
+from groundwire.storage.history.exchange import Entry
 from groundwire.storage.history.exchanges import Exchanges
 from groundwire.storage.history.reviews import Reviews
 from groundwire.storage.history.tables import AUDIT, EXCHANGES, ROLLUPS
@@ -28,40 +27,6 @@ _SWEEP_S = 600.0  # between two checks of retention
 _AT_ONCE = 500  # exchanges deleted in one transaction, so that others can write in between
 
 Action = Literal["read", "list", "search", "decide", "export", "forget"]
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """One entry: its time (Unix seconds), the person, the action, its object, and the subject concerned, if any."""
-
-    at: float
-    who: str
-    action: Action
-    what: str
-    subject: str | None
-
-
-class Audit:
-    """The audit log in a database. Every method raises StoreUnavailable when it cannot be reached."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def note(self, who: str, action: Action, what: str = "", subject: str | None = None) -> None:
-        """Record an action, durably once this returns; it must be called before the data is returned."""
-        entry = {"at": time.time(), "who": who, "action": action, "what": what, "subject": subject}
-        async with self._database.changing() as connection:
-            await connection.execute(insert(AUDIT).values(entry))
-
-    async def page(self, subject: str | None = None, after: int | None = None, limit: int = 100) -> Page[Noted]:
-        """Return entries, newest first; with `subject`, only those about it."""
-        wanted = select(AUDIT)
-        if subject is not None:
-            wanted = wanted.where(AUDIT.c.subject == subject)
-        if after is not None:
-            wanted = wanted.where(AUDIT.c.id < after)
-        rows, next_ = await self._database.page(wanted.order_by(AUDIT.c.id.desc()), limit, "id")
-        return Page(tuple(Noted(*(row[name] for name in Noted.__slots__)) for row in rows), next_)
 
 
 class History:
@@ -78,7 +43,6 @@ class History:
         self.exchanges = Exchanges(database)
         self.reviews = Reviews(database)
         self.trends = Trends(database)
-        self.audit = Audit(database)
 
     async def check(self) -> None:
         """Query the database for nothing. Raises StoreUnavailable when it does not answer."""
@@ -93,6 +57,15 @@ class History:
     def record(self, entry: Entry) -> None:
         """Queue an exchange for recording in the background; never fails."""
         self.writer.put(entry)
+
+    async def note(self, who: str, action: Action, what: str = "", subject: str | None = None) -> None:
+        """Record an action of an admin in the audit log, durably once this returns; data is returned after that.
+
+        Raises StoreUnavailable when the database cannot be reached.
+        """
+        entry = {"at": time.time(), "who": who, "action": action, "what": what, "subject": subject}
+        async with self._database.changing() as connection:
+            await connection.execute(insert(AUDIT).values(entry))
 
     async def flush(self) -> bool:
         """Write pending exchanges now; False when the database does not take them."""

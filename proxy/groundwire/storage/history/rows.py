@@ -85,10 +85,10 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "question_sha256": _sha256(question),
         "answer_sha256": _sha256(answer),
         "tenant": _clean(entry.tenant),
-        "upstream_ms": entry.usage.upstream_ms,
+        "upstream_ms": entry.upstream_ms,
     }
     for name in ("input_tokens", "output_tokens"):  # model servers may report any number, columns hold 32 bits
-        tokens = getattr(entry.usage, name)
+        tokens = getattr(entry, name)
         exchange[name] = None if tokens is None else min(tokens, 2**31 - 1)
     contents = {
         "question": question if keeps else None,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -316,13 +317,11 @@ async def add_to_rollups(
     removed: Iterable[Mapping[Any, Any]] = (),
 ) -> None:
     """Add the contributions of exchanges and subtract those of others; both are rows of exchanges."""
-    changes: dict[Key, Counter[str]] = {}
-    for sign, exchanges in ((1, added), (-1, removed)):
-        for exchange in exchanges:
-            for key, counts in contributions(exchange):
-                change = changes.setdefault(key, Counter())
-                for counter, count in counts.items():
-                    change[counter] += sign * count
+    changes: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+    for key, counts in chain.from_iterable(map(contributions, added)):
+        changes[key].update(counts)
+    for key, counts in chain.from_iterable(map(contributions, removed)):
+        changes[key].subtract(counts)
     rows = [
         {**dict(zip(KEY, key, strict=True)), **{counter: change[counter] for counter in COUNTERS}}
         for key, change in sorted(changes.items())  # in one order everywhere, so that replicas do not deadlock

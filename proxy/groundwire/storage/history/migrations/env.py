@@ -2,5 +2,6 @@
 
 from alembic import context
 
+context.configure(connection=context.config.attributes["connection"])
 with context.begin_transaction():
     context.run_migrations()
