@@ -95,7 +95,7 @@ def test_requests_sent_ahead_are_answered_in_order(upstream: Upstream, proxy) ->
 
 
 def test_a_gone_client_gives_its_place_in_line_away(upstream: Upstream, start_proxy) -> None:
-    proxy = start_proxy(server={"max_concurrent": 1, "queue": 5, "queue_timeout": "20s"})
+    proxy = start_proxy(server={"max_concurrent": 1, "queue": 5, "queue_timeout": "10m"})
     upstream.reply = STALLED["before the head"]
     with RawClient(proxy.port) as at_work:
         at_work.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())

@@ -26,6 +26,7 @@ from groundwire.http.exchange import (
     ErrorShape,
     Handler,
     Network,
+    ReadAhead,
     cancel_on_disconnect,
     client_address,
     declared_length,
@@ -140,9 +141,11 @@ class BaseEndpoint(ABC):
 
     async def _receive(self, scope: Scope, receive: Receive, stack: ExitStack, max_body: int) -> Call:
         """Read the call in a slot, which `stack` releases. Raises TooBusy, Leaving, BodyTooLarge and ClientGone."""
-        slot = await self._context.admission.acquire(declared_length(scope, max_body))
+        messages = ReadAhead(receive)
+        async with cancel_on_disconnect(messages.ahead):
+            slot = await self._context.admission.acquire(declared_length(scope, max_body))
         stack.callback(slot.release)
-        call = await read_call(scope, receive, max_body)
+        call = await read_call(scope, messages, max_body)
         slot.shrink(len(call.body))
         return call
 

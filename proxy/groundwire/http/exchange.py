@@ -7,12 +7,13 @@ knows neither keep-alive comments nor a limit for bodies.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from groundwire import errors
 from groundwire.dialects.dialect import Fault, openai_error
@@ -125,6 +126,25 @@ def declared_length(scope: Scope, max_body: int) -> int:
     return int(length)
 
 
+class ReadAhead:
+    """Receive the messages of a request, and those first that were read ahead to notice its client's disconnection."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: deque[Message] = deque()
+
+    async def ahead(self) -> Message:
+        """Read a message ahead. Of a body in several pieces only the first one is read, and the call never returns."""
+        if self._read and self._read[-1].get("more_body", False):
+            await asyncio.Event().wait()
+        self._read.append(await self._receive())
+        return self._read[-1]
+
+    async def __call__(self) -> Message:
+        """Return the next message."""
+        return self._read.popleft() if self._read else await self._receive()
+
+
 async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
     """Read the request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
     headers: Headers = tuple((name.lower(), value) for name, value in scope["headers"])
@@ -155,8 +175,8 @@ def request_target(scope: Scope) -> str:
 async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
     """Cancel the enclosed work when the client disconnects, and raise ClientGone.
 
-    To be entered once the body has been read: from then on the only message from a client is its disconnection. Work of
-    less than `_AT_LEAST_S` is not watched, because the task for that would cost more than it saves.
+    `receive` must not be needed for the body: that has been read, or it is the `ahead` of a `ReadAhead`. Work of less
+    than `_AT_LEAST_S` is not watched, because the task for that would cost more than it saves.
     """
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - a coroutine always runs in a task
