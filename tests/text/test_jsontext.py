@@ -24,12 +24,6 @@ def as_python(node: Node) -> object:
     return dict(inside) if node.in_object else [value for _, value in inside]
 
 
-def tree_of(text: str) -> Node:
-    tree = read_tree(text)
-    assert isinstance(tree, Node)
-    return tree
-
-
 def leaf_values(value: object) -> list[object]:
     if isinstance(value, dict):
         return [leaf for inner in value.values() for leaf in leaf_values(inner)]
@@ -48,7 +42,7 @@ def test_tree_has_the_values_and_the_span_of_the_json(value: object, indent: int
 @given(JSON)
 def test_scalars_are_all_leaves_at_their_reported_places(value: object) -> None:
     text = json.dumps(value)
-    found = list(scalars(tree_of(text)))
+    found = list(scalars(text))
     assert repr([scalar.value for scalar in found]) == repr(leaf_values(value))
     for scalar in found:
         written = text[scalar.start : scalar.end]
@@ -94,7 +88,8 @@ def test_malformed_text_is_a_misfit(text: str) -> None:
 
 
 def test_python_literals_are_read() -> None:
-    tree = tree_of("{'a': None, 'b': [True, 'it\\'s', \"x\"]}")
+    tree = read_tree("{'a': None, 'b': [True, 'it\\'s', \"x\"]}")
+    assert isinstance(tree, Node)
     assert as_python(tree) == {"a": None, "b": [True, "it's", "x"]}
 
 
@@ -109,5 +104,5 @@ def test_anything_but_a_whole_object_or_array_is_no_object(text: str) -> None:
 
 
 def test_pointer_escapes_slash_and_tilde() -> None:
-    (scalar,) = scalars(tree_of('{"a/b": [{"c~d": 1}]}'))
+    (scalar,) = scalars('{"a/b": [{"c~d": 1}]}')
     assert scalar.pointer == "/a~1b/0/c~0d"

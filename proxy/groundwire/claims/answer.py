@@ -22,7 +22,7 @@ from groundwire.claims.stance import (
 )
 from groundwire.domain import Claim, ClaimKind
 from groundwire.policy import Policy
-from groundwire.text.jsontext import Node, Value, offsets_of, parse_object, read_tree, scalars
+from groundwire.text.jsontext import Value, offsets_of, parse_object, scalars
 from groundwire.text.sentences import clauses, halves, sentences
 from groundwire.text.words import NUMERALS
 
@@ -256,14 +256,22 @@ _LABEL_KEYS = frozenset(
 _VALUE_WORDS = 5
 
 
-def fields(text: str, tree: Node) -> Iterator[Draft]:
+def json_of(text: str) -> str | None:
+    """Return the JSON text if the whole answer is one, with a fence around it replaced by spaces; else None."""
+    inside = unfenced(text, "", "json") or text
+    return None if parse_object(inside) is None else inside
+
+
+def fields(text: str) -> Iterator[Draft]:
     """Yield the claims of a JSON answer: the sentences of its strings; its numbers and truth values as "key: value".
 
     Fields with ids, types and the like are skipped as headings, stated confidences as confidences. Nulls are left out.
     """
-    for value in scalars(tree):
+    root = parse_object(text)
+    for value in scalars(text):
         if value.value is None:
             continue
+        holder = _holder(root, value)
         key = next((step for step in reversed(value.path) if isinstance(step, str)), "")
         if key.lower() in _LABEL_KEYS:
             yield Draft(value.start, value.end, "field", "", "heading", pointer=value.pointer, text=str(value.value))
@@ -272,17 +280,17 @@ def fields(text: str, tree: Node) -> Iterator[Draft]:
                 value.start, value.end, "field", "", "confidence", stated, (), value.pointer, f"{key}: {value.value}"
             )
         elif isinstance(value.value, str):
-            yield from _string(text, value, key)
+            yield from _string(text, value, key, holder)
         else:
             written = f"{key}: {text[value.start : value.end]}" if key else text[value.start : value.end]
-            lead, confidence = _record(value.holder, key), _stated(value.holder)
+            lead, confidence = _record(holder, key), _stated(holder)
             yield Draft(value.start, value.end, "field", lead, None, confidence, (), value.pointer, written)
 
 
-def _string(text: str, value: Value, key: str) -> Iterator[Draft]:
+def _string(text: str, value: Value, key: str, holder: object) -> Iterator[Draft]:
     own = str(value.value)
     places = offsets_of(text, value.start, value.end)
-    stated = _stated(value.holder)
+    stated = _stated(holder)
     is_value = own.count(" ") < _VALUE_WORDS and not own.rstrip().endswith((".", "!", "?"))
     for draft in prose(own):
         start, end = (
@@ -292,26 +300,38 @@ def _string(text: str, value: Value, key: str) -> Iterator[Draft]:
         if stated != PLAIN and draft.confidence == PLAIN:
             draft = draft._replace(confidence=stated)
         if is_value:
-            lead = " ".join(filter(None, (_record(value.holder, key), key)))[:LEAD_LIMIT]
+            lead = " ".join(filter(None, (_record(holder, key), key)))[:LEAD_LIMIT]
             draft = draft._replace(
                 kind="field", lead=lead, skip=None if draft.skip in ("heading", "lead_in") else draft.skip
             )
         yield draft
 
 
-def _record(holder: Node, key: str) -> str:
+def _holder(root: object, value: Value) -> object:
+    """Return the object or array that contains `value`."""
+    for step in value.path[:-1]:
+        if isinstance(root, dict) and isinstance(step, str):
+            root = root.get(step)
+        elif isinstance(root, list) and isinstance(step, int) and step < len(root):
+            root = root[step]
+    return root
+
+
+def _record(holder: object, key: str) -> str:
     """Return a text that names the record of a field: the first field of its object, if that is a short string."""
-    first = holder.items[0] if holder.in_object and holder.items else None
-    if first is None or first.key == key or not isinstance(first.value, str) or len(first.value) > 120:
+    if not isinstance(holder, dict) or not holder:
         return ""
-    return f"{first.key}: {first.value}"[:LEAD_LIMIT]
+    name, first = next(iter(holder.items()))
+    return f"{name}: {first}"[:LEAD_LIMIT] if isinstance(first, str) and name != key and len(first) <= 120 else ""
 
 
-def _stated(holder: Node) -> float:
+def _stated(holder: object) -> float:
     """Return the confidence that an object states for itself, in a field with such a key."""
-    named = holder.items[:40] if holder.in_object and holder.items else []
-    found = (named_confidence(str(each.key), each.value) for each in named)
-    return next((stated for stated in found if stated is not None), PLAIN)
+    if isinstance(holder, dict):
+        for key, value in islice(holder.items(), 40):
+            if (stated := named_confidence(key, value)) is not None:
+                return stated
+    return PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +371,8 @@ def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
 
 
 def _find(text: str, max_claims: int, verify_hedged: bool, question: str) -> Claims:
-    drafts = _joined_confidence(_drafts(text))
+    json_text = json_of(text)
+    drafts = _joined_confidence(prose(text) if json_text is None else fields(json_text))
     taken = list(islice(drafts, max_claims))
     claims = tuple(_claim(number, draft, text, verify_hedged, question) for number, draft in enumerate(taken, 1))
     if next(drafts, None) is None:
@@ -360,13 +381,6 @@ def _find(text: str, max_claims: int, verify_hedged: bool, question: str) -> Cla
     rest = 1 + sum(1 for _ in drafts) if len(text) <= _MAX_COUNTED else sum(1 for _ in _END.finditer(text, read))
     examined, letters = (sum(map(len, each.split())) for each in (text[:read], text))
     return Claims(claims, len(claims) + max(1, rest), True, examined / max(1, letters))
-
-
-def _drafts(text: str) -> Iterator[Draft]:
-    """Return the claims of a JSON answer, fenced or not, or those of an answer in Markdown."""
-    inside = unfenced(text, "", "json") or text
-    tree = read_tree(inside) if parse_object(inside) is not None else None
-    return fields(inside, tree) if isinstance(tree, Node) else prose(text)
 
 
 _find_recent = lru_cache(maxsize=64)(_find)

@@ -23,6 +23,23 @@ _LONG_INTEGER = 100  # digits
 Scalar = str | int | float | bool | None
 
 
+class Value(NamedTuple):
+    """One scalar: its path from the root (keys and indices), its decoded value, and its span in the text.
+
+    The span of a string excludes its quotation marks.
+    """
+
+    path: tuple[str | int, ...]
+    value: Scalar
+    start: int
+    end: int
+
+    @property
+    def pointer(self) -> str:
+        """The path as a JSON pointer (RFC 6901)."""
+        return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
+
+
 @dataclass(slots=True)
 class Node:
     """A value in a tree: a scalar, or a container with its `items`.
@@ -43,24 +60,6 @@ class Node:
     width: int = 0
 
 
-class Value(NamedTuple):
-    """One scalar: its path from the root (keys and indices), its decoded value, its span, and its container.
-
-    The span of a string excludes its quotation marks.
-    """
-
-    path: tuple[str | int, ...]
-    value: Scalar
-    start: int
-    end: int
-    holder: Node
-
-    @property
-    def pointer(self) -> str:
-        """The path as a JSON pointer (RFC 6901)."""
-        return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
-
-
 def parse_object(text: str) -> dict[str, object] | list[object] | None:
     """Return the JSON object or array that `text` is, or None if it is anything else."""
     if text.lstrip()[:1] not in ("{", "["):
@@ -70,6 +69,42 @@ def parse_object(text: str) -> dict[str, object] | list[object] | None:
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, (dict, list)) else None
+
+
+def scalars(text: str) -> Iterator[Value]:
+    """Yield each scalar value of a JSON text that `parse_object` accepts, in order. Linear and not recursive."""
+    path: list[str | int] = []
+    in_object: list[bool] = []
+    awaiting_key = False
+    position = 0
+    while match := _TOKEN.match(text, position):
+        position = match.end()
+        if mark := match["mark"]:
+            if mark in "{[":
+                in_object.append(mark == "{")
+                path.append("" if mark == "{" else 0)
+                awaiting_key = mark == "{"
+            elif mark in "}]":
+                in_object.pop()
+                path.pop()
+                awaiting_key = False
+                if not in_object:
+                    return
+            elif mark == ",":
+                awaiting_key = in_object[-1]
+                if not awaiting_key:
+                    path[-1] = int(path[-1]) + 1
+            continue
+        kind = "string" if match["string"] is not None else "scalar"
+        start, end = match.span(kind)
+        value = _decode(match[kind])
+        if awaiting_key:
+            path[-1] = str(value)
+            awaiting_key = False
+        elif kind == "string":
+            yield Value(tuple(path), value, start + 1, end - 1)
+        else:
+            yield Value(tuple(path), value, start, end)
 
 
 class Misfit(NamedTuple):
@@ -147,17 +182,6 @@ def read_tree(text: str, position: int = 0) -> Node | Misfit:
         else:
             return Misfit(position)
     return Misfit(position)
-
-
-def scalars(tree: Node, path: tuple[str | int, ...] = ()) -> Iterator[Value]:
-    """Yield each scalar value of a tree, in order. Recursive to its depth."""
-    for item in tree.items or ():
-        own = (*path, item.key)
-        if item.items is None:
-            mark = isinstance(item.value, str)
-            yield Value(own, item.value, item.value_start + mark, item.end - mark, tree)
-        else:
-            yield from scalars(item, own)
 
 
 def offsets_of(text: str, start: int, end: int) -> list[int] | None:
