@@ -48,16 +48,27 @@ QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
 """Routes of probes, scrapes and browsers' assets: not traced, and logged above debug level only if they fail."""
 
 
+_MAX_READ_AHEAD = 2**16  # bytes of a body that may be read before its request is admitted: what uvicorn buffers anyway
+
+
 class Admission(ConcurrencyLimiter):
     """Count active requests, and queue those beyond the limits, up to a number and for a time.
 
     Excess requests are rejected (503 with Retry-After) instead of being delayed, so that traffic never hangs.
     """
 
-    async def acquire(self, size: int = 0) -> Slot:
-        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, at shutdown Leaving."""
+    async def admit(self, size: int, messages: ReadAhead) -> Slot:
+        """Admit a request with a body of `size` bytes when there is capacity.
+
+        Raises TooBusy, at shutdown Leaving, and ClientGone if the client of a small body disconnects while it waits.
+        """
         try:
-            return await super().acquire(size)
+            if (slot := self.try_acquire(size)) is not None:
+                return slot
+            if size > _MAX_READ_AHEAD:
+                return await self.acquire(size)
+            async with cancel_on_disconnect(messages.ahead):
+                return await self.acquire(size)
         except LimitReached as reached:
             after = max(1, math.ceil(reached.after))
             raise TooBusy("The proxy is handling too many requests. Please try again.", after=after) from None
@@ -142,8 +153,7 @@ class BaseEndpoint(ABC):
     async def _receive(self, scope: Scope, receive: Receive, stack: ExitStack, max_body: int) -> Call:
         """Read the call in a slot, which `stack` releases. Raises TooBusy, Leaving, BodyTooLarge and ClientGone."""
         messages = ReadAhead(receive)
-        async with cancel_on_disconnect(messages.ahead):
-            slot = await self._context.admission.acquire(declared_length(scope, max_body))
+        slot = await self._context.admission.admit(declared_length(scope, max_body), messages)
         stack.callback(slot.release)
         call = await read_call(scope, messages, max_body)
         slot.shrink(len(call.body))
