@@ -59,6 +59,11 @@ class Reading:
         return tuple([concept(word.stem) for word in self.words])
 
     @cached_property
+    def content(self) -> tuple[int, ...]:
+        """The places of the words that carry meaning, in order."""
+        return tuple([place for place, word in enumerate(self.words) if word.carries_meaning])
+
+    @cached_property
     def places(self) -> dict[str, list[int]]:
         """The places of each concept."""
         return _places_of(self.concepts)

@@ -72,12 +72,11 @@ def measure_signals(
     `numeric` is the verdict of the numeric verifier, if it gave one; `found` is the model's opinion, None without one.
     """
     reading = read_claim(plain_text(claim.text))
-    content = [at for at, word in enumerate(reading.words) if word.carries_meaning]
-    known = [known_places(reading, content, each) for each in evidence.passages]
-    veto = _find_veto(reading, content, evidence.passages, known)
+    known = [known_places(reading, each) for each in evidence.passages]
+    veto = _find_veto(reading, evidence.passages, known)
     stated = _stems(evidence.passages)
     new = sum(word.stem not in stated for at, word in enumerate(reading.words) if reading.is_name(at))
-    coverage = len(set[int]().union(*known)) / len(content) if content else 1.0
+    coverage = len(set[int]().union(*known)) / len(reading.content) if reading.content else 1.0
     runs = _runs_of_three(reading.words)
     shared = runs & set[tuple[str, str, str]]().union(*(_runs_of_three(each.words) for each in evidence.passages))
     signals = Signals(
@@ -97,22 +96,20 @@ def measure_signals(
     return signals, veto
 
 
-def _find_veto(
-    claim: Reading, content: Sequence[int], passages: Sequence[Passage], known: Sequence[Set[int]]
-) -> Objector | None:
+def _find_veto(claim: Reading, passages: Sequence[Passage], known: Sequence[Set[int]]) -> Objector | None:
     """Return the veto of the passage that has most words of a claim, and that passage.
 
-    `known` are the places of `content` that each passage has. None if there is no veto, or if a passage without one has
-    as many words of the claim.
+    `known` are the places of its content words that each passage has. None if there is no veto, or if a passage
+    without one has as many words of the claim.
     """
     found: Objector | None = None
     most = agreeing = 0
     for passage, places in zip(passages, known, strict=True):
-        if not places or len(places) < _MIN_VETO_SHARE * len(content):
+        if not places or len(places) < _MIN_VETO_SHARE * len(claim.content):
             continue
         vetoes = find_vetoes(claim, passage.reading)
         issue = {veto.place for veto in vetoes}
-        rest = sum(at not in issue for at in content)
+        rest = sum(at not in issue for at in claim.content)
         if not vetoes:
             agreeing = max(agreeing, len(places))
         elif len(places) > most and len(places - issue) >= _MIN_FRAME * rest:
@@ -120,10 +117,10 @@ def _find_veto(
     return found if most > agreeing else None
 
 
-def known_places(claim: Reading, content: Sequence[int], passage: Passage) -> set[int]:
+def known_places(claim: Reading, passage: Passage) -> set[int]:
     """Return the places of the content words that a passage has by meaning or by root, or its heading as they are."""
     meanings, roots, heading = passage.reading.places, passage.reading.roots, passage.heading_stems
-    stem_at = {at: claim.words[at].stem for at in content}
+    stem_at = {at: claim.words[at].stem for at in claim.content}
     return {at for at, stem in stem_at.items() if concept(stem) in meanings or root(stem) in roots or stem in heading}
 
 

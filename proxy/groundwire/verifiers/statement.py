@@ -128,10 +128,9 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     head of a table is left out: its rows repeat the names of their columns.
     """
     reading = read_claim(plain_text(claim.text))
-    content = [at for at, word in enumerate(reading.words) if word.carries_meaning]
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
     found = [
-        (each, known_places(reading, content, each))
+        (each, known_places(reading, each))
         for each in evidence.passages
         if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
@@ -142,7 +141,7 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
         return math.fsum(1 / counts[at] for at in places) / discount
 
     found.sort(key=lambda each: (-closeness(*each), each[0].place))
-    return [(each, len(places) / len(content) if content else 0.0) for each, places in found]
+    return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places in found]
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:

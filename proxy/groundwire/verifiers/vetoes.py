@@ -323,9 +323,8 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
 
     The verb is an index, the names are sets of concepts. The preposition "by" exchanges the roles.
     """
-    content = [place for place, word in enumerate(reading.words) if word.carries_meaning]
-    for at, (before, verb) in enumerate(pairwise(content)):
-        ahead = content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
+    for at, (before, verb) in enumerate(pairwise(reading.content)):
+        ahead = reading.content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
         after = next((place for place in ahead if reading.words[place].is_capital), None)
         if after is None or after - before > 2 * _REACH or reading.words[verb].is_capital:
             continue
