@@ -1,4 +1,4 @@
-"""Make the servers of the tests importable from every folder of tests, and start them; configure hypothesis.
+"""Start the servers that tests share, and configure hypothesis.
 
 Examples have no deadline: a busy machine would fail tests that have nothing to do with time. Where CI is set, the same
 examples are tried every time, so that a result depends only on the change; elsewhere they differ.
@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from servers.believer import Believer
-from servers.databases import Database, postgresql, sqlite
-from servers.redis_of_tests import Gate, RedisOfTests
+
+from tests.servers.believer import Believer
+from tests.servers.databases import Database, postgresql, sqlite
+from tests.servers.redis_of_tests import Gate, RedisOfTests
 
 settings.register_profile(
     "groundwire", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]

@@ -17,9 +17,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from test_deploy import is_known, routes, time_to_stop
 
 from groundwire.config import Settings, load_settings
+from tests.test_deploy import is_known, routes, time_to_stop
 
 ROOT = Path(__file__).parent.parent
 CHART = ROOT / "deploy/helm/groundwire"

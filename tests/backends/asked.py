@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from servers.believer import Believer
-
 from groundwire.backends.estimators import ChatEstimator, ServiceEstimator
 from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.domain import Claim, Source
 from groundwire.upstream.http import AiohttpClient
 from groundwire.upstream.upstream import OpenAIUpstream
+from tests.servers.believer import Believer
 
 T = TypeVar("T")
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tiny_models import bert_folder, modernbert_folder
+
+from tests.backends.tiny_models import bert_folder, modernbert_folder
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, chatting
-from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
 
 from groundwire.backends.budgets import Cited, budgets
 from groundwire.domain import Budget, Citation, Source
 from groundwire.scoring.budget import signed_bits
+from tests.backends.asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, chatting
+from tests.servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
 
 WHOLE = Citation("s1", 0, len(CONTEXT[0].text), CONTEXT[0].text, 1.0, "exact")
 WEATHER = Citation("s2", 0, len(CONTEXT[1].text), CONTEXT[1].text, 1.0, "exact")

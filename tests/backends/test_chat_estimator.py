@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from asked import CLAIMS, CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, asking, chatting, claim
-from edge.upstream import Received, Reply, error_reply
-from servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 from structlog.testing import capture_logs
 
 from groundwire.backends.estimators import SAMPLES, THINKING_TOKENS, ChatEstimator
 from groundwire.domain import Claim, Estimate, Probability, Unavailable
+from tests.backends.asked import CLAIMS, CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, asking, chatting, claim
+from tests.edge.upstream import Received, Reply, error_reply
+from tests.servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 
 BELIEFS = [STATED, DENIED, UNSTATED]
 MANY = [claim(f"Plant {number} opened in 2023.") for number in range(20)]

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM
 
 from groundwire.backends.budgets import Cited, budgets
 from groundwire.backends.estimators import EmbeddedEstimator
@@ -16,6 +15,7 @@ from groundwire.errors import Overload
 from groundwire.offload import Workers
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS
+from tests.backends.asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM
 
 
 def estimating(work: Callable[[EmbeddedEstimator], Awaitable[Any]], *, seconds: float = 20.0, run: Any = None) -> Any:

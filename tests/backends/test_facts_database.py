@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from servers import databases
 
 from groundwire.backends.facts import Facts, FactsDatabase
+from tests.servers import databases
 
 ROWS = [
     (1, "Net operating income", 1250000.0, "USD", "Q3 2024"),

@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-from ports import free_port
-from tiny_models import bert_folder, modernbert_folder
+
+from tests.backends.tiny_models import bert_folder, modernbert_folder
+from tests.ports import free_port
 
 SOURCE = (
     "The Harwick wind farm stands off the coast. Its operator, Norrin Energy, paid for the construction of a harbour."

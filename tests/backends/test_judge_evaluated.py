@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import modernbert_folder
 from typer.testing import CliRunner
 
 from groundwire.backends.loading import load_judge
@@ -12,6 +11,7 @@ from groundwire.cli import app
 from groundwire.config import JudgeSettings
 from groundwire.evaluation.rows import SAMPLE
 from groundwire.verifiers.signals import read_combination
+from tests.backends.tiny_models import modernbert_folder
 
 
 def run(*arguments: str) -> str:

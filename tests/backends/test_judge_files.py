@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_models import CORPUS, bert_folder
 
 from groundwire.backends.loading import LoadingModel, judge_identity, load_judge, start_judge
 from groundwire.backends.models import find_files
@@ -14,6 +13,7 @@ from groundwire.errors import ConfigError
 from groundwire.judge import Judge
 from groundwire.verifiers.entailment import NoModel, Question
 from groundwire.verifiers.signals import Combination, Signals
+from tests.backends.tiny_models import CORPUS, bert_folder
 
 
 def problem(model: Path | str, file: str | None = None) -> str:

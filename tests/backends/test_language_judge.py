@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from asked import asking
-from edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 from groundwire.backends.estimators import THINKING_TOKENS
 from groundwire.backends.language_judge import PROMPT_PROFILES, ChatJudge, ServiceJudge, find_prompt_profile
 from groundwire.domain import Source, Unavailable
 from groundwire.errors import ConfigError
 from groundwire.verifiers.entailment import Entailment, Opinion, Question
+from tests.backends.asked import asking
+from tests.edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 DOCUMENT = "A group of students gather in the school library to study for their upcoming final exams."
 CLAIM = "The students are preparing for an examination."

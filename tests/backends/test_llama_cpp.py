@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked import CLAIMS, CONTEXT, STATED_CLAIM, asking
 
 from groundwire.backends.estimators import ChatEstimator
 from groundwire.domain import Estimate, Probability
+from tests.backends.asked import CLAIMS, CONTEXT, STATED_CLAIM, asking
 
 pytestmark = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("gguf") is None,
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the base URL of a llama.cpp server."""
-    from tiny_llama import CONTEXT as LENGTH
-    from tiny_llama import write_model
+    from tests.backends.tiny_llama import CONTEXT as LENGTH
+    from tests.backends.tiny_llama import write_model
 
     path: Path = tmp_path_factory.mktemp("llama") / "tiny.gguf"
     write_model(import_module("gguf"), path)
@@ -49,7 +49,7 @@ def ask(base_url: str, work: Any, **options: Any) -> Any:
 
 
 def expected() -> float:
-    from tiny_llama import YES_OVER_NO
+    from tests.backends.tiny_llama import YES_OVER_NO
 
     return 1 / (1 + math.exp(-YES_OVER_NO))
 

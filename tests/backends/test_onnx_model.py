@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
-from tiny_models import (
+from tokenizers import Tokenizer
+
+from groundwire.backends.models import Profile, find_files
+from groundwire.backends.onnx import OnnxModel
+from groundwire.backends.pairs import claim_first_matched
+from groundwire.errors import ConfigError
+from groundwire.verifiers.entailment import Entailment, Question
+from tests.backends.tiny_models import (
     CORPUS,
     POSITIONS,
     bert,
@@ -21,13 +28,6 @@ from tiny_models import (
     modernbert_weights,
     softmax,
 )
-from tokenizers import Tokenizer
-
-from groundwire.backends.models import Profile, find_files
-from groundwire.backends.onnx import OnnxModel
-from groundwire.backends.pairs import claim_first_matched
-from groundwire.errors import ConfigError
-from groundwire.verifiers.entailment import Entailment, Question
 
 EVIDENCE, CLAIM = " ".join(CORPUS[:2]), CORPUS[2]
 PAIRS = [

@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import bpe, word_piece
 
 from groundwire.backends.pairs import (
     CLAIM,
@@ -15,6 +14,7 @@ from groundwire.backends.pairs import (
     claim_first_matched,
     evidence_first,
 )
+from tests.backends.tiny_models import bpe, word_piece
 
 WORDS = word_piece()
 CLAIMED, GIVEN = "The wind farm serves fishermen.", "Its ships serve the farm off the coast."

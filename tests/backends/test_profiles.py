@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tiny_models import CORPUS, bert_folder, word_piece
 from tokenizers import Tokenizer
 from tokenizers.processors import RobertaProcessing
 
@@ -15,6 +14,7 @@ from groundwire.backends.pairs import LAYOUTS, evidence_first, evidence_first_on
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.verifiers.entailment import Question
+from tests.backends.tiny_models import CORPUS, bert_folder, word_piece
 
 MODELS = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 SUPPORTED = {"entailment", "supported", "1"}

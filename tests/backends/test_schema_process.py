@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import found_within
 
 from groundwire.backends.schema_process import MAX_ANSWER_CHARS, MAX_SCHEMA_BYTES, SchemaProcess
 from groundwire.verifiers.schema import SchemaResult
+from tests.waiting import found_within
 
 LONG = 30.0  # seconds; for a machine that is slow to start processes
 NAMED = {"required": ["name"]}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from asked import CLAIMS, CONTEXT, STATED_CLAIM, claim, serving
-from edge.upstream import Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 from groundwire.domain import Estimate, Probability, Unavailable
+from tests.backends.asked import CLAIMS, CONTEXT, STATED_CLAIM, claim, serving
+from tests.edge.upstream import Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 Answer = Callable[[dict[str, Any]], object]
 

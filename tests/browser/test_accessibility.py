@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.conftest import Place, sign_in
+
+from tests.browser.conftest import Place, sign_in
 
 AXE = "axe-core@4"
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}

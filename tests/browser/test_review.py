@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.conftest import KEY, Place, sign_in
-from servers.review_site import ANSWER, exchange
 
 from groundwire.config import Settings
 from groundwire.config.settings import Store
@@ -21,6 +19,8 @@ from groundwire.http.app import build_app
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Wanted
+from tests.browser.conftest import KEY, Place, sign_in
+from tests.servers.review_site import ANSWER, exchange
 
 CLAIM = "The ticket has low priority."
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ports import free_port
-from test_batch import RIGHT, SOURCE, command, results, rows, write
 from typer.main import get_command
-from waiting import found_within
 
 from groundwire.bulk.summary import WORST, Summary, summarise
 from groundwire.cli import app
+from tests.bulk.test_batch import RIGHT, SOURCE, command, results, rows, write
+from tests.ports import free_port
+from tests.waiting import found_within
 
 ROOT = Path(__file__).parent.parent.parent
 SLOW = pytest.mark.timeout(600)  # each process imports Dask, on a machine that may be busy

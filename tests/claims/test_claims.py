@@ -5,12 +5,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import growth, is_linear
 
 from groundwire.claims import answer
 from groundwire.claims.answer import find_claims
 from groundwire.claims.stance import SKIP_REASONS
 from groundwire.policy import Policy
+from tests.steps import growth, is_linear
 
 POLICY = Policy()
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from steps import is_linear
 
 from groundwire.claims.markdown import LEAD_LIMIT, blocks, find_marks, labels_of, without
+from tests.steps import is_linear
 
 
 def read(text):

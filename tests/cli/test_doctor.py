@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.upstream import Upstream, as_json, body_reply, error_reply
+
+from tests.edge.upstream import Upstream, as_json, body_reply, error_reply
 
 
 def doctor(folder: Path, config: str, *arguments: str) -> tuple[int, str]:

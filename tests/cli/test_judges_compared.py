@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from edge.upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
 
 from groundwire.cli import _judged_by
 from groundwire.config import load_settings
+from tests.edge.upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
 
 SOURCE = "The board of Acme, after long talks with the unions, sold the plant in March.\n"
 ANSWER = "Acme parted with its factory in spring."

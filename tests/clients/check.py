@@ -18,11 +18,11 @@ from typing import Any
 import structlog
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "edge"))
+sys.path.insert(0, str(HERE.parents[1]))
 
-from ollama_like import OllamaLike  # noqa: E402  - of the edge tests
-from proxies import serving  # noqa: E402
-from shapes import (  # noqa: E402
+from tests.edge.ollama_like import OllamaLike  # noqa: E402  - of the edge tests
+from tests.edge.proxies import serving  # noqa: E402
+from tests.edge.shapes import (  # noqa: E402
     call_block,
     call_item,
     message,
@@ -32,7 +32,7 @@ from shapes import (  # noqa: E402
     text_block,
     text_item,
 )
-from upstream import (  # noqa: E402
+from tests.edge.upstream import (  # noqa: E402
     Received,
     Reply,
     Upstream,

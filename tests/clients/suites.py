@@ -25,9 +25,9 @@ from xml.etree import ElementTree
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from ports import free_port
+from tests.ports import free_port
 
 STEADY = "@stdy/cli@0.22.1"
 ARRAYS = [f"--validator-{part}-{shape}-format=brackets" for part in ("query", "form") for shape in ("array", "object")]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import steps
 
 from groundwire.dialects.jsonbytes import dumps, edited, loads, with_member
+from tests.steps import steps
 
 NAMES = st.sampled_from(
     ["grounding", "model", "messages", "a", "", '"', "\\", "{", "naïve", "🙂", "documents"]

@@ -7,9 +7,9 @@ import pytest
 from httpx_sse import EventSource
 from hypothesis import example, given
 from hypothesis import strategies as st
-from steps import growth
 
 from groundwire.dialects.framing import Event, EventSplitter, EventTooLarge
+from tests.steps import growth
 
 LINE_ENDS = (b"\n", b"\r\n", b"\r")
 FRAGMENTS = st.sampled_from(

@@ -16,7 +16,8 @@ from typing import Any
 
 import openai
 from pydantic import BaseModel
-from upstream import Received, Upstream
+
+from tests.edge.upstream import Received, Upstream
 
 Pairs = Sequence[tuple[str, str]]
 PATIENCE_S = 60.0

@@ -10,12 +10,12 @@ from typing import Any
 
 import openai
 import pytest
-from clients import Comparison, sdk
-from processes import Process
-from proxies import Proxy, serving
-from upstream import Upstream
 
 from groundwire.judge import VERIFIERS, Verifier
+from tests.edge.clients import Comparison, sdk
+from tests.edge.processes import Process
+from tests.edge.proxies import Proxy, serving
+from tests.edge.upstream import Upstream
 
 
 @pytest.fixture(scope="session")

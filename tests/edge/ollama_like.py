@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from upstream import Received, Reply, as_event, as_json, body_reply, pieces, stream_reply
+from tests.edge.upstream import Received, Reply, as_event, as_json, body_reply, pieces, stream_reply
 
 NDJSON = (("content-type", "application/x-ndjson"),)
 JSON = ("content-type", "application/json; charset=utf-8")

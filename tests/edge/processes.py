@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 import yaml
-from clients import until
-from ports import free_port
+
+from tests.edge.clients import until
+from tests.ports import free_port
 
 COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 PATIENCE_S = 60.0

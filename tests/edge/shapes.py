@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from upstream import as_json, pieces
+from tests.edge.upstream import as_json, pieces
 
 Item = Mapping[str, Any]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, sdk, until
 from structlog.testing import capture_logs
-from upstream import (
+
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, sdk, until
+from tests.edge.upstream import (
     Cut,
     Received,
     Reply,

@@ -5,8 +5,9 @@ import zlib
 
 import httpx
 import pytest
-from clients import JSON_HEADERS, fetch, grounding_added, post_chat
-from upstream import Reply, Upstream, as_json, body_reply, chat_body, gzip_reply, tool_call_message
+
+from tests.edge.clients import JSON_HEADERS, fetch, grounding_added, post_chat
+from tests.edge.upstream import Reply, Upstream, as_json, body_reply, chat_body, gzip_reply, tool_call_message
 
 CONTEXT = "The sky is blue on a clear day. Grass is green, and it is mown in May."
 CHAT = {

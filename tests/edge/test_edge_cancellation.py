@@ -6,8 +6,20 @@ import socket
 import time
 
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, sdk, until
-from upstream import Pause, Reply, Stall, Step, Upstream, body_reply, chat_body, chat_events, delta_events, stream_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, sdk, until
+from tests.edge.upstream import (
+    Pause,
+    Reply,
+    Stall,
+    Step,
+    Upstream,
+    body_reply,
+    chat_body,
+    chat_events,
+    delta_events,
+    stream_reply,
+)
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 WITHIN_S = 60.0

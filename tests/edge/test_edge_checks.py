@@ -12,11 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from clients import sdk
-from proxies import Proxy
-from servers.believer import Believer, Manner
-from upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
-from waiting import found_within
+
+from tests.edge.clients import sdk
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
+from tests.servers.believer import Believer, Manner
+from tests.waiting import found_within
 
 EVIDENCE = ["Revenue came to $5 million in 2023. Lee leads the team in Oslo.", "Costs were $3 million in 2023."]
 ADMIN = "an-admin-key-that-is-long"

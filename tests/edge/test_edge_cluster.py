@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from processes import Process
-from servers.databases import Database, postgresql
-from servers.redis_of_tests import RedisOfTests
-from upstream import Pause, Received, Reply, Upstream, Wait, body_reply, chat_body
-from waiting import found_within
 
 from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
+from tests.edge.processes import Process
+from tests.edge.upstream import Pause, Received, Reply, Upstream, Wait, body_reply, chat_body
+from tests.servers.databases import Database, postgresql
+from tests.servers.redis_of_tests import RedisOfTests
+from tests.waiting import found_within
 
 WITHIN_S = 120.0
 CLIENTS, EACH, LIMIT = 12, 6, 8

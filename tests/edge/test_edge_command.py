@@ -11,9 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from clients import post_chat
-from ports import free_port
-from upstream import Upstream, body_reply, chat_body, chat_events, error_reply, stream_reply
+
+from tests.edge.clients import post_chat
+from tests.edge.upstream import Upstream, body_reply, chat_body, chat_events, error_reply, stream_reply
+from tests.ports import free_port
 
 COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 SECRETS = ("sk-client-6f1d", "sk-upstream-77ab", "magpies nest in the old mill", "walrus factory", "cobalt teapot")

@@ -9,9 +9,20 @@ from typing import Any
 
 import httpx
 import pytest
-from proxies import Proxy
-from upstream import Received, Reply, Upstream, Wait, body_reply, chat_body, chat_events, error_reply, stream_reply
-from waiting import found_within
+
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import (
+    Received,
+    Reply,
+    Upstream,
+    Wait,
+    body_reply,
+    chat_body,
+    chat_events,
+    error_reply,
+    stream_reply,
+)
+from tests.waiting import found_within
 
 BROKEN = '{"quotes": "The sky is blue"}'
 FIXED = '{"quotes": ["The sky is blue"]}'

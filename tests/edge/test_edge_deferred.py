@@ -19,11 +19,12 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from ports import free_port
-from proxies import Proxy
-from servers.databases import Database
-from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
-from waiting import found_within
+
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
+from tests.ports import free_port
+from tests.servers.databases import Database
+from tests.waiting import found_within
 
 COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 WITHIN_S = 60.0

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import RawClient, end_to_end, events_of, fetch, grounding_added
-from upstream import (
+
+from tests.edge.clients import RawClient, end_to_end, events_of, fetch, grounding_added
+from tests.edge.upstream import (
     DONE,
     Reply,
     Upstream,

@@ -7,10 +7,10 @@ import signal
 import threading
 from pathlib import Path
 
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
-from ports import free_port
-from processes import COMMAND, Process
-from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from tests.edge.processes import COMMAND, Process
+from tests.edge.upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+from tests.ports import free_port
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 STREAM = json.dumps(CHAT | {"stream": True}).encode()

@@ -5,9 +5,10 @@ import json
 import httpx
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, post_chat, sdk
-from ports import free_port
-from upstream import Reply, Stall, Upstream, chat_body, chat_events, stream_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, post_chat, sdk
+from tests.edge.upstream import Reply, Stall, Upstream, chat_body, chat_events, stream_reply
+from tests.ports import free_port
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import RawClient, grounding_added, post_chat
-from upstream import (
+
+from tests.edge.clients import RawClient, grounding_added, post_chat
+from tests.edge.upstream import (
     DONE,
     Cut,
     Reply,

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 import schemathesis
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from proxies import Proxy, serving
 from schemathesis import Case
 from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from upstream import Reply, Upstream, body_reply, chat_events
 
 from groundwire.http.openapi import OPERATIONS, Operation
 from groundwire.upstream.upstream import has_dot_segment
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from tests.edge.proxies import Proxy, serving
+from tests.edge.upstream import Reply, Upstream, body_reply, chat_events
 
 KEY = secrets.token_urlsafe(24)
 ON = {"enabled": True}

@@ -2,8 +2,8 @@
 
 import json
 
-from clients import fetch
-from upstream import Upstream, body_reply, chat_body
+from tests.edge.clients import fetch
+from tests.edge.upstream import Upstream, body_reply, chat_body
 
 CHAT = json.dumps({"model": "m", "messages": []}).encode()
 SENT = (

@@ -6,9 +6,10 @@ import re
 import socket
 
 import pytest
-from clients import JSON_HEADERS, PATIENCE_S, RawClient, fetch, post_chat
-from proxies import Proxy
-from upstream import Pause, Reply, Upstream, body_reply, chat_body
+
+from tests.edge.clients import JSON_HEADERS, PATIENCE_S, RawClient, fetch, post_chat
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Pause, Reply, Upstream, body_reply, chat_body
 
 MESSAGES = [{"role": "system", "content": "Revenue was $4 million."}, {"role": "user", "content": "Revenue?"}]
 CHAT = json.dumps({"model": "m", "messages": MESSAGES}).encode()

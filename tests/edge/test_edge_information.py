@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from clients import sdk
-from servers.believer import SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
-from upstream import Received, Reply, as_json, body_reply, chat_body, chat_events, stream_reply
 
 from groundwire.scoring.budget import signed_bits
+from tests.edge.clients import sdk
+from tests.edge.upstream import Received, Reply, as_json, body_reply, chat_body, chat_events, stream_reply
+from tests.servers.believer import SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
 
 STATES = "The board of Acme sold the plant."
 SILENT = "The board hired two advisers from Sweden."

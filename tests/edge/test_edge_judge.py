@@ -11,8 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from clients import sdk
-from upstream import (
+
+from tests.edge.clients import sdk
+from tests.edge.upstream import (
     Received,
     Reply,
     Stall,

@@ -13,14 +13,14 @@ import httpx
 import openai
 import pytest
 import structlog
-from clients import JSON_HEADERS, RawClient, sdk, until
-from proxies import Proxy
 from structlog.testing import LogCapture
-from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 
 from groundwire.http.guard import FREE_REQUESTS
 from groundwire.http.keys import create_key, revoke_key
 from groundwire.storage.limits import Limits
+from tests.edge.clients import JSON_HEADERS, RawClient, sdk, until
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 ADMIN = "an-admin-key-that-is-long"

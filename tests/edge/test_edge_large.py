@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, fetch, post_chat
-from proxies import Proxy
-from upstream import Reply, Upstream, as_json, body_reply, chat_body
 
 from groundwire.dialects import jsonbytes
+from tests.edge.clients import JSON_HEADERS, fetch, post_chat
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Reply, Upstream, as_json, body_reply, chat_body
 
 MEMBERS = b'"model":"m","messages":[{"role":"system","content":"Revenue was $4 million."}]'
 PADDING = b'"padding":"' + b"Cocoa, coffee, tea. \\u00e9 " * 30_000 + b'"'

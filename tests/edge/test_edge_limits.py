@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
-from upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from tests.edge.upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 BODY = json.dumps(CHAT).encode()

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from mcp import Client, StdioServerParameters
-from proxies import Proxy
 
 from groundwire.dialects import jsonbytes
 from groundwire.dialects.jsonbytes import parse_large
+from tests.edge.proxies import Proxy
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]

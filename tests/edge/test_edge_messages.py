@@ -8,10 +8,11 @@ from typing import Any
 
 import anthropic
 import pytest
-from clients import RawClient, data_of, events_of, fetch, grounding_added, inserted
-from proxies import Proxy
-from shapes import call_block, message, message_events, named_event, text_block, thinking_block
-from upstream import Cut, Received, Reply, Upstream, as_json, body_reply, stream_reply
+
+from tests.edge.clients import RawClient, data_of, events_of, fetch, grounding_added, inserted
+from tests.edge.proxies import Proxy
+from tests.edge.shapes import call_block, message, message_events, named_event, text_block, thinking_block
+from tests.edge.upstream import Cut, Received, Reply, Upstream, as_json, body_reply, stream_reply
 
 CONTEXT = "Acme Corp was founded in Oslo by Ingrid Dahl in 1998. It reported revenue of $4.2 million in 2023."
 TRUE, FALSE = "Acme Corp was founded in Oslo by Ingrid Dahl in 1998.", "It reported revenue of $4.9 million in 2023."

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import ollama
 import pytest
-from ollama_like import NDJSON, OllamaLike, ndjson
 from pydantic import BaseModel
-from upstream import Cut, Received, Reply, Upstream, Wait, as_json, lock_step
+
+from tests.edge.ollama_like import NDJSON, OllamaLike, ndjson
+from tests.edge.upstream import Cut, Received, Reply, Upstream, Wait, as_json, lock_step
 
 CONTEXT = "The sky is blue. Grass is green, and it is mown in May."
 MESSAGES = [{"role": "system", "content": CONTEXT}, {"role": "user", "content": "Which colour?"}]

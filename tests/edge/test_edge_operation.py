@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients import fetch, post_chat, until
-from processes import Process
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
-from upstream import Cut, Reply, Stall, Upstream, body_reply, chat_body, error_reply
+
+from tests.edge.clients import fetch, post_chat, until
+from tests.edge.processes import Process
+from tests.edge.upstream import Cut, Reply, Stall, Upstream, body_reply, chat_body, error_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 KEY = "an-admin-key-of-32-characters-or-so"

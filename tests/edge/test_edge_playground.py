@@ -12,11 +12,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from proxies import Proxy
-from upstream import Reply, Upstream, Wait, body_reply, chat_body, error_reply
 
 from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Reply, Upstream, Wait, body_reply, chat_body, error_reply
 
 SOURCES = "In 2023 revenue was $4.2 million.\n---\nProfit fell to $700K."
 ANSWER = "Revenue was $4.2M in 2023. Profit rose to $900K."

@@ -19,8 +19,9 @@ from urllib.parse import quote
 
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, post_chat, sdk
-from upstream import Headers, Received, Reply, Stall, Step, Upstream, body_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, post_chat, sdk
+from tests.edge.upstream import Headers, Received, Reply, Stall, Step, Upstream, body_reply
 
 RECORDED = Path(__file__).parents[1] / "upstream" / "recorded"
 SAID = "Revenue was $4.2M in 2023 [1]."

@@ -3,10 +3,10 @@
 import threading
 
 import pytest
-from clients import grounding_added, post_chat
-from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
 
 from groundwire.judge import VERIFIERS
+from tests.edge.clients import grounding_added, post_chat
+from tests.edge.upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {
     "model": "m",

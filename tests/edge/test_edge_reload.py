@@ -6,9 +6,10 @@ import threading
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
-from processes import Process
-from upstream import Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from tests.edge.processes import Process
+from tests.edge.upstream import Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue. Grass is green."}]}
 ANSWER = "The sky is blue."

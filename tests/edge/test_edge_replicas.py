@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from proxies import Proxy
-from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
+from tests.edge.proxies import Proxy
+from tests.servers.redis_of_tests import Gate, RedisOfTests
 
 PATIENCE_S = 60.0
 Start = Callable[..., Proxy]

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from clients import JSON_HEADERS, RawClient, end_to_end, fetch, post_chat
-from upstream import Upstream, body_reply, chat_body
+
+from tests.edge.clients import JSON_HEADERS, RawClient, end_to_end, fetch, post_chat
+from tests.edge.upstream import Upstream, body_reply, chat_body
 
 QUESTION = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Which colour?"}]}
 

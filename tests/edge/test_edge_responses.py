@@ -9,11 +9,12 @@ from typing import Any
 
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, grounding_added, inserted
-from proxies import Proxy
 from pydantic import BaseModel
-from shapes import call_item, named_event, reasoning_item, response, response_events, text_item
-from upstream import (
+
+from tests.edge.clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, grounding_added, inserted
+from tests.edge.proxies import Proxy
+from tests.edge.shapes import call_item, named_event, reasoning_item, response, response_events, text_item
+from tests.edge.upstream import (
     Cut,
     Received,
     Reply,

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, fetch, post_chat, sdk
-from upstream import Upstream, as_json, body_reply, chat_body
 
 from groundwire.dialects import jsonbytes
 from groundwire.dialects.jsonbytes import parse_large
+from tests.edge.clients import JSON_HEADERS, fetch, post_chat, sdk
+from tests.edge.upstream import Upstream, as_json, body_reply, chat_body
 
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, RawClient, sdk
-from proxies import Proxy
-from upstream import (
+
+from tests.edge.clients import JSON_HEADERS, RawClient, sdk
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import (
     Received,
     Reply,
     Stall,

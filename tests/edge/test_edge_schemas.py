@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from clients import post_chat
-from proxies import Proxy
-from upstream import Upstream, body_reply, chat_body
+
+from tests.edge.clients import post_chat
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Upstream, body_reply, chat_body
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue on a clear day."}]}
 LEVELS = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}

@@ -5,9 +5,10 @@ import threading
 
 import openai
 import pytest
-from clients import Comparison, async_sdk, end_to_end, sdk
 from pydantic import BaseModel
-from upstream import (
+
+from tests.edge.clients import Comparison, async_sdk, end_to_end, sdk
+from tests.edge.upstream import (
     DONE,
     Reply,
     Upstream,

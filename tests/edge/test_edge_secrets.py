@@ -24,11 +24,14 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from clients import RawClient, until
-from ports import free_port
-from servers.redis_of_tests import RedisOfTests
 from typer.testing import CliRunner
-from upstream import (
+
+from groundwire.cli import app
+from groundwire.errors import ConfigError
+from groundwire.http.keys import create_key
+from groundwire.storage.limits import Limits
+from tests.edge.clients import RawClient, until
+from tests.edge.upstream import (
     Cut,
     Pause,
     Received,
@@ -41,11 +44,8 @@ from upstream import (
     error_reply,
     stream_reply,
 )
-
-from groundwire.cli import app
-from groundwire.errors import ConfigError
-from groundwire.http.keys import create_key
-from groundwire.storage.limits import Limits
+from tests.ports import free_port
+from tests.servers.redis_of_tests import RedisOfTests
 
 COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 PATIENCE_S = 60.0

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import httpx
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, data_of, events_of, grounding_added, inserted, post_chat, sdk
-from upstream import (
+
+from tests.edge.clients import JSON_HEADERS, RawClient, data_of, events_of, grounding_added, inserted, post_chat, sdk
+from tests.edge.upstream import (
     DONE,
     Cut,
     Pause,

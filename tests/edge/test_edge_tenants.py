@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx
 import pytest
-from proxies import Proxy
-from servers.databases import Database, postgresql, sqlite
-from servers.redis_of_tests import RedisOfTests
-from upstream import Upstream, body_reply, chat_body, error_reply
-from waiting import found_within
 
 from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Upstream, body_reply, chat_body, error_reply
+from tests.servers.databases import Database, postgresql, sqlite
+from tests.servers.redis_of_tests import RedisOfTests
+from tests.waiting import found_within
 
 PATIENCE_S = 60.0
 ADMIN = "an-admin-key-that-is-long"

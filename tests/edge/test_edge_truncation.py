@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients import sdk
-from ollama_like import OllamaLike
-from upstream import Upstream, as_json, body_reply
+
+from tests.edge.clients import sdk
+from tests.edge.ollama_like import OllamaLike
+from tests.edge.upstream import Upstream, as_json, body_reply
 
 FACT = "The bridge over the fjord was opened in 1987 and is 412 metres long. "
 QUESTION = {"role": "user", "content": "How long is the bridge?"}

@@ -3,8 +3,9 @@
 import httpx
 import openai
 import pytest
-from clients import RawClient, data_of, events_of, fetch, post_chat
-from upstream import (
+
+from tests.edge.clients import RawClient, data_of, events_of, fetch, post_chat
+from tests.edge.upstream import (
     Cut,
     Pause,
     Reply,

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, post_chat, sdk, until
 from structlog.testing import capture_logs
-from upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+
+from tests.edge.clients import JSON_HEADERS, RawClient, post_chat, sdk, until
+from tests.edge.upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 EVENTS = chat_events("The sky is blue.")

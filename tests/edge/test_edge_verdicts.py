@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from clients import post_chat
-from upstream import Upstream, body_reply, chat_body, tool_call_message
+
+from tests.edge.clients import post_chat
+from tests.edge.upstream import Upstream, body_reply, chat_body, tool_call_message
 
 CONTEXT = (
     "📄 Acme Corp reported revenue of $4.2 million in 2023. The company was founded in Oslo by Ingrid Dahl in 1998. "

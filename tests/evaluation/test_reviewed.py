@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 
 from groundwire.evaluation.calibrate import calibrate
 from groundwire.evaluation.reviewed import write_reviewed
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
 from groundwire.storage.history.reviews import Finding, Wanted
+from tests.servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 
 WRONG = "Profit rose to $900K."
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.domain import Citation, Source
 from groundwire.evidence.index import Context
 from groundwire.text.words import content_stems
+from tests.steps import is_linear
 
 FACT = "Marlow Bridge was opened to traffic on 14 August 1832."
 CLAIM = content_stems("The Marlow Bridge opened in August 1832.")

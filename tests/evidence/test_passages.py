@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.evidence.passages import cut
+from tests.steps import is_linear
 
 
 def readings(text: str) -> list[str]:

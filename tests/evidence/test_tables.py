@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from steps import growth
 
 from groundwire.evidence.passages import cut
+from tests.steps import growth
 
 # id: (text, text of an expected passage, the slice that the passage represents)
 READINGS = {

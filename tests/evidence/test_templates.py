@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.domain import Exchange, Message, Part, Source
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather, question
 from groundwire.evidence.templates import take_apart
+from tests.steps import is_linear
 
 A = "Acme was founded in 1999. It sells anvils."
 B = "Returns are accepted within 30 days."

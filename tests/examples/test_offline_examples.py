@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from ports import free_port
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from gateway.exchanges import ANSWER, FACTS, asked, service
 
 from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
@@ -16,6 +15,7 @@ from groundwire.gateway.service import EvidenceCache, GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.policy import NumericPolicy, Policy
+from tests.gateway.exchanges import ANSWER, FACTS, asked, service
 
 PATIENT = Policy(numeric=NumericPolicy(timeout_s=60.0))
 TABLE = "| Year | Revenue |\n| --- | --- |\n| 2022 | $3.9 million |\n| 2023 | $4.2 million |"

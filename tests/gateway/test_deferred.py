@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from exchanges import ANSWER, FACTS, answered, asked, body, essence, events, grounding_in, house, streaming, whole
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,19 @@ from groundwire.domain import Choice, Source
 from groundwire.gateway.reports import is_unfinished, read_job, write_job
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Attempt, Report
+from tests.gateway.exchanges import (
+    ANSWER,
+    FACTS,
+    answered,
+    asked,
+    body,
+    essence,
+    events,
+    grounding_in,
+    house,
+    streaming,
+    whole,
+)
 
 texts = st.text(st.characters(), max_size=40)
 

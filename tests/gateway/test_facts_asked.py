@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import answered, asked, grounding_in, house, whole
+
+from tests.gateway.exchanges import answered, asked, grounding_in, house, whole
 
 ANSWER = "Occupancy was 93.5% in Q3 2024. Net operating income was $2 million in Q3 2024. The cap rate is 5%."
 

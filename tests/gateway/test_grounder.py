@@ -10,7 +10,19 @@ from typing import Any
 
 import httpx
 import pytest
-from exchanges import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from groundwire.dialects.checks import EvidenceCheck
+from groundwire.dialects.openai import CHAT
+from groundwire.errors import RequestError, UpstreamBroken
+from groundwire.gateway.forward import Caller
+from groundwire.telemetry import short_hash
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.candidates import Work
+from groundwire.wire import Chunks
+from tests.gateway.exchanges import (
     ANSWER,
     FACTS,
     Model,
@@ -24,18 +36,6 @@ from exchanges import (
     streaming,
     whole,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from structlog.testing import capture_logs
-
-from groundwire.dialects.checks import EvidenceCheck
-from groundwire.dialects.openai import CHAT
-from groundwire.errors import RequestError, UpstreamBroken
-from groundwire.gateway.forward import Caller
-from groundwire.telemetry import short_hash
-from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.candidates import Work
-from groundwire.wire import Chunks
 
 QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'
 SECRETS = {

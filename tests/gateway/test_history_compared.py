@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import ExchangeRequest, answered, asked, choice, exchange, grounding_in, house, service, whole
-from servers.databases import Database as Place
-from storage.history.entries import entry, opened, stored
 
 from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import Request, read_options
@@ -19,6 +16,19 @@ from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Report
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchanges import Exchanges
+from tests.gateway.exchanges import (
+    ExchangeRequest,
+    answered,
+    asked,
+    choice,
+    exchange,
+    grounding_in,
+    house,
+    service,
+    whole,
+)
+from tests.servers.databases import Database as Place
+from tests.storage.history.entries import entry, opened, stored
 
 THEN = 1_750_000_000.0
 SAID = EarlierAnswer(

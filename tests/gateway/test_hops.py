@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from exchanges import ANSWER, Model, answered, asked, events, grounding_in, house, streaming, whole
 
 from groundwire.dialects.request import Request
 from groundwire.offload import Workers
+from tests.gateway.exchanges import ANSWER, Model, answered, asked, events, grounding_in, house, streaming, whole
 
 LONG = " ".join(f"The walrus number {at} lives in Oslo." for at in range(60))
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}

@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from gateway.exchanges import FACTS, exchange, sources
 
 from groundwire.domain import Exchange, Message, Part, Source
 from groundwire.evidence.index import MAX_CHARS
 from groundwire.gateway.service import EvidenceCache
 from groundwire.pipeline import Prepared
+from tests.gateway.exchanges import FACTS, exchange, sources
 
 
 def never() -> bool:

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from exchanges import answered, essence, events, grounding_in, house, streaming, whole
 
 from bench.suites.case import read
 from groundwire.container import Container
@@ -13,6 +12,7 @@ from groundwire.dialects.openai import CHAT
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice
 from groundwire.pipeline import prepare, verify
+from tests.gateway.exchanges import answered, essence, events, grounding_in, house, streaming, whole
 
 EXAMPLES = [
     (row["document"], " ".join(each["text"] for each in row["sentences"][at : at + 12]))

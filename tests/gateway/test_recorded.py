@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import ANSWER, FACTS, answered, asked, events, grounding_in, house, streaming, whole
 from structlog.testing import capture_logs
 
 from groundwire.container import Container
 from groundwire.errors import StoreUnavailable
 from groundwire.storage.history.exchange import Query, Stored
+from tests.gateway.exchanges import ANSWER, FACTS, answered, asked, events, grounding_in, house, streaming, whole
 
 
 def store(folder: Path, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,18 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
-from exchanges import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.judge import VERIFIERS
+from groundwire.pipeline import claim_key, policy_digest
+from groundwire.policy import Policy, Thresholds
+from groundwire.report import Report
+from groundwire.scoring.aggregate import FLAGS
+from tests.gateway.exchanges import (
     ANSWER,
     FACTS,
     answered,
@@ -24,17 +35,6 @@ from exchanges import (
     service,
     whole,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from structlog.testing import capture_logs
-
-from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
-from groundwire.evidence.index import Context
-from groundwire.judge import VERIFIERS
-from groundwire.pipeline import claim_key, policy_digest
-from groundwire.policy import Policy, Thresholds
-from groundwire.report import Report
-from groundwire.scoring.aggregate import FLAGS
 
 ONLY_STATEMENTS = Policy(verifiers=("statement",))
 

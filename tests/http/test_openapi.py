@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-from servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 from starlette.routing import Mount, Route
 
 from groundwire.config import Settings
 from groundwire.dialects.jsonbytes import loads
 from groundwire.http.app import build_app
 from groundwire.http.openapi import OPERATIONS, openapi
+from tests.servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 
 OURS = ("/v1/grounding", "/v1/reviews", "/v1/subjects", "/healthz", "/readyz", "/metrics", "/openapi.json")
 

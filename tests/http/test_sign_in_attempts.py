@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 from pydantic import ValidationError
-from servers.review_site import fields, post
 
 from groundwire.config import Settings
 from groundwire.errors import TooManyRequests
 from groundwire.http.app import build_app
 from groundwire.http.exchange import forwarded_address
 from groundwire.http.guard import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
+from tests.servers.review_site import fields, post
 
 KEY = "the-key-of-a-reviewer"
 ENVIRON = {"GROUNDWIRE_ADMIN_KEY": KEY}

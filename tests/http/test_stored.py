@@ -7,13 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from servers.review_site import fields, post
 from starlette.applications import Starlette
 
 from groundwire.config import Settings
 from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.http.app import build_app
+from tests.servers.review_site import fields, post
 
 KEY = "the-key-of-a-reviewer"
 ENVIRON = {"GROUNDWIRE_ADMIN_KEY": KEY, "GROUNDWIRE_ADMIN_SESSION_SECRET": "the same for every replica, and long"}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
-sys.path.append(str(Path(__file__).parents[1] / "edge"))
 
-from proxies import Proxy, serving
-from upstream import (
+from groundwire import library
+from groundwire.judge import Judge
+from tests.edge.proxies import Proxy, serving
+from tests.edge.upstream import (
     Received,
     Reply,
     Upstream,
@@ -25,10 +24,7 @@ from upstream import (
     tool_call_events,
     tool_call_message,
 )
-from upstream import body_reply as whole_reply
-
-from groundwire import library
-from groundwire.judge import Judge
+from tests.edge.upstream import body_reply as whole_reply
 
 SYSTEM = "Acme Corp was founded in Oslo by Ingrid Dahl in 1998. It reported revenue of $4.2 million in 2023."
 TRUE, FALSE = "Acme Corp was founded in Oslo by Ingrid Dahl in 1998.", "It reported revenue of $4.9 million in 2023."

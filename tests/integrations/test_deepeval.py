@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE
+
+from tests.integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE
 
 pytest.importorskip("deepeval")
 

@@ -15,12 +15,12 @@ from typing import Any
 import httpx
 import pytest
 import typer
-from conftest import labels
-from proxies import Proxy
-from upstream import Received, Reply, Upstream, body_reply, chat_body
 
 from groundwire.cli import app
 from groundwire.config import load_settings
+from tests.edge.proxies import Proxy
+from tests.edge.upstream import Received, Reply, Upstream, body_reply, chat_body
+from tests.integrations.conftest import labels
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("quickstart", "troubleshooting", "faq", "comparison", "settings", "cli")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE
+
+from tests.integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE
 
 pytest.importorskip("dspy")
 

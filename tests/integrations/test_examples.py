@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proxies import Proxy
+
+from tests.edge.proxies import Proxy
 
 PAGE = (Path(__file__).parents[2] / "docs/integrations.md").read_text(encoding="utf-8")
 GIVEN, *EXAMPLES = re.findall(r"^```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)

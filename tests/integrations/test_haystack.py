@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from integrations.conftest import ANSWER, SYSTEM, TRUE, labels
+
+from tests.integrations.conftest import ANSWER, SYSTEM, TRUE, labels
 
 pytest.importorskip("haystack")
 

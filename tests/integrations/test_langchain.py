@@ -6,8 +6,9 @@ import asyncio
 from operator import itemgetter
 
 import pytest
-from integrations.conftest import ANSWER, QUESTION, SYSTEM, labels
-from proxies import Proxy
+
+from tests.edge.proxies import Proxy
+from tests.integrations.conftest import ANSWER, QUESTION, SYSTEM, labels
 
 pytest.importorskip("langchain_openai")
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integrations.conftest import ANSWER, MESSAGES, labels
-from proxies import Proxy
+
+from tests.edge.proxies import Proxy
+from tests.integrations.conftest import ANSWER, MESSAGES, labels
 
 pytest.importorskip("litellm")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE, labels
-from proxies import Proxy
+
+from tests.edge.proxies import Proxy
+from tests.integrations.conftest import ANSWER, QUESTION, SYSTEM, TRUE, labels
 
 pytest.importorskip("llama_index.llms.openai_like")
 

@@ -8,9 +8,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from integrations.conftest import ANSWER, SYSTEM, TRUE
 
 from groundwire.integrations.pytest_plugin import assert_grounded
+from tests.integrations.conftest import ANSWER, SYSTEM, TRUE
 
 EXAMPLE = """
 SOURCES = ["Acme Corp was founded in Oslo in 1998.", "It reported revenue of $4.2 million in 2023."]

@@ -7,7 +7,8 @@ import math
 import os
 
 import pytest
-from integrations.conftest import ANSWER, FALSE, QUESTION, SYSTEM, TRUE, labels
+
+from tests.integrations.conftest import ANSWER, FALSE, QUESTION, SYSTEM, TRUE, labels
 
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 pytest.importorskip("ragas")

@@ -9,12 +9,12 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from integrations.conftest import ANSWER, MESSAGES, QUESTION, SYSTEM, labels
-from proxies import Proxy
-from shapes import message, message_events, response, response_events, text_block, text_item
-from upstream import Upstream, as_json, body_reply, stream_reply
 
 from groundwire.integrations import GroundingStream, grounding_of, grounding_of_async
+from tests.edge.proxies import Proxy
+from tests.edge.shapes import message, message_events, response, response_events, text_block, text_item
+from tests.edge.upstream import Upstream, as_json, body_reply, stream_reply
+from tests.integrations.conftest import ANSWER, MESSAGES, QUESTION, SYSTEM, labels
 
 ASK: dict[str, Any] = {"model": "m", "messages": MESSAGES}
 CLAUDE: dict[str, Any] = {"model": "m", "max_tokens": 99, "system": SYSTEM, "messages": MESSAGES[1:]}

@@ -7,12 +7,12 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import growth
 
 from groundwire.domain import Claim, ConfidenceParts, Label, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import VERIFIERS, Judge, Verifier, unjudged
 from groundwire.policy import Policy
+from tests.steps import growth
 
 CLAIM = Claim("c1", "The sky is blue.", 0, 16)
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Grass is green.")])

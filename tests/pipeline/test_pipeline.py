@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import growth
 
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source
 from groundwire.evidence.index import Context
@@ -18,6 +17,7 @@ from groundwire.pipeline import Ask, read, verify
 from groundwire.policy import Policy
 from groundwire.report import QuoteCounts, Report, Violation
 from groundwire.scoring.aggregate import FLAGS
+from tests.steps import growth
 
 FACTS = (
     "Harbour Foods earned $4.2 million in 2023, up from $3.5 million in 2022. "

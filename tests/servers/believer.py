@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
+from tests.edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 STATED, DENIED, UNSTATED, SCRUBBED, OBEYED = 0.98, 0.01, 0.5, 0.4, 0.999
 """Belief in a claim that the context states, denies or omits, whose evidence was removed, or that an order sets."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, belief
+
+from tests.servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, belief
 
 CONTEXT = "Revenue was $4.2 million in 2023. Profit did not rise."
 

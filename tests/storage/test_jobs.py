@@ -13,13 +13,13 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
 from groundwire.config.settings import Jobs as JobSettings
 from groundwire.errors import JobsUnavailable, TryLater
 from groundwire.storage.jobs import Jobs
 from groundwire.storage.transact import Outcome, Work
+from tests.servers.databases import SERVER, Database, postgresql, sqlite
 
 SECRET = "the patient is Mrs. Miller"
 WITHIN_S = 60.0

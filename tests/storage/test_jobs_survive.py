@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.databases import Database, postgresql, sqlite
-from waiting import found_within
+
+from tests.servers.databases import Database, postgresql, sqlite
+from tests.waiting import found_within
 
 HERE = Path(__file__).parent
 WITHIN_S = 60.0

@@ -15,8 +15,6 @@ import httpx
 import pytest
 import structlog
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from receiver import Receiver, number, plain, receiving
-from talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
 from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.errors import TryLater
@@ -24,6 +22,8 @@ from groundwire.gateway.reports import traced
 from groundwire.telemetry import build_telemetry
 from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.webhook import Webhook
+from tests.telemetry.receiver import Receiver, number, plain, receiving
+from tests.telemetry.talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
 EVALUATION = "gen_ai.evaluation.result"
 STATED = "The board of Acme, after long talks with the unions, sold the plant in March."
@@ -162,7 +162,7 @@ def test_the_next_edition_of_the_conventions_names_metrics_anew(receiver: Receiv
 
 LOGGED = """
 import sys, structlog
-from talks import CALLER, Model, exchanged
+from tests.telemetry.talks import CALLER, Model, exchanged
 from groundwire.config import Telemetry
 from groundwire.telemetry import build_telemetry, configure_logs
 settings = Telemetry(otlp_endpoint=sys.argv[1])
@@ -175,7 +175,7 @@ exchanged(telemetry, Model(), traceparent=CALLER)
 
 def test_the_lines_of_the_log_arrive_with_the_trace_of_their_request(receiver: Receiver) -> None:
     """Run in a separate process: loggers keep their first configuration."""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", LOGGED, receiver.url]
     done = subprocess.run(command, env=environ, capture_output=True, timeout=120, text=True)
     assert done.returncode == 0, done.stderr

@@ -12,12 +12,12 @@ import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import get_current_span
-from talks import Model, exchanged
 
 from groundwire.config import Telemetry
 from groundwire.telemetry import configure_logs, short_hash
 from groundwire.telemetry.otlp import OpenTelemetryTracer
 from groundwire.telemetry.spans import active
+from tests.telemetry.talks import Model, exchanged
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ import pytest
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
-from receiver import receiving
 from starlette.types import ASGIApp, Message
-from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 
 from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Verdict
 from groundwire.errors import ConfigError
@@ -22,6 +20,8 @@ from groundwire.report import ChoiceReport, Consistency, Contradiction, Report
 from groundwire.telemetry import instruments
 from groundwire.telemetry.instruments import Instrument
 from groundwire.telemetry.metrics import OTHER, Metrics, Models
+from tests.telemetry.receiver import receiving
+from tests.telemetry.talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")

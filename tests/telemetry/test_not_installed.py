@@ -21,7 +21,7 @@ sys.meta_path.insert(0, Missing())
 """
 EXCHANGE = """
 import asyncio, json
-from talks import ASKED, CALLER, CHAT, Model, run, serving
+from tests.telemetry.talks import ASKED, CALLER, CHAT, Model, run, serving
 from groundwire.config import Telemetry
 from groundwire.telemetry import configure_logs
 
@@ -56,7 +56,7 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 def in_base_install(code: str) -> subprocess.CompletedProcess[str]:
     """The outcome of a program in a process where neither library can be imported."""
-    path = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    path = f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
     command = [sys.executable, "-c", WITHOUT + path + textwrap.dedent(code)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 

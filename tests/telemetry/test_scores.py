@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from talks import ANSWER, ASKED, CALLER, SECRETS, Model, exchanged
 
 from groundwire.config import Scores as ScoreSettings
 from groundwire.config import Telemetry as TelemetrySettings
@@ -20,6 +19,7 @@ from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import build_telemetry, scores
 from groundwire.telemetry.scores import ORIGIN, Scores, build_scores
+from tests.telemetry.talks import ANSWER, ASKED, CALLER, SECRETS, Model, exchanged
 
 PUBLIC, SECRET, KEY = "pk-lf-okapi", "sk-lf-zanzibar", "phoenix-ledger"
 ENVIRON = {"LANGFUSE_PUBLIC_KEY": PUBLIC, "LANGFUSE_SECRET_KEY": SECRET, "PHOENIX_API_KEY": KEY}

@@ -18,7 +18,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
 from groundwire.config import Settings
 from groundwire.config import Telemetry as TelemetrySettings
@@ -29,6 +28,7 @@ from groundwire.telemetry import Telemetry, build_telemetry, short_hash
 from groundwire.telemetry.metrics import Metrics
 from groundwire.telemetry.otlp import LogExport, OpenTelemetryTracer
 from groundwire.telemetry.spans import CURRENT, active
+from tests.telemetry.talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
 
 class Recorder:

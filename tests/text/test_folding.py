@@ -5,9 +5,9 @@ from unicodedata import normalize
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.text.folding import fold
+from tests.steps import is_linear
 
 TEXT = st.text(
     st.one_of(st.characters(exclude_characters="<＜﹤"), st.sampled_from(" \n\u00a0\u200b\u0301\u00ade“’—ﬁ"))

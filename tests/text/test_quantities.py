@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.text.quantities import Quantity, find_quantities
+from tests.steps import is_linear
 
 
 def only(text: str) -> Quantity:

@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import is_linear
 
 from groundwire.domain import Claim, Source
 from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy, QuotePolicy
 from groundwire.verifiers.quotes import check_quotes, find_quotes, verify
+from tests.steps import is_linear
 
 REPORT = (
     "The committee said: “We are confident that revenue will reach $4.2 million in 2024.” Dr. Smith noted that the "

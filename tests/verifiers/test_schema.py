@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import growth
 
 from groundwire.report import Violation
 from groundwire.verifiers.schema import SchemaResult, read_evidence, validate_schema
+from tests.steps import growth
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

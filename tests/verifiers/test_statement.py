@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import growth, is_linear
 
 from groundwire.domain import Claim, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.verifiers.statement import exact_verdict
+from tests.steps import growth, is_linear
 
 TEXT = (
     "Acme Corporation acquired Beta Systems in March for an undisclosed sum. Revenue rose in the second quarter "

@@ -1,15 +1,15 @@
 """Selection of earlier answers, severity of contradictions, and the score."""
 
 import pytest
-from answers import DAY, THEN, after, beside, judged
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import growth
 
 from groundwire.domain import Claim
 from groundwire.features.consistency import EarlierAnswer, EarlierAnswers, compare, entity_history
 from groundwire.features.statements import relative_dates
 from groundwire.policy import Policy
+from tests.features.consistency.answers import DAY, THEN, after, beside, judged
+from tests.steps import growth
 
 PRICE_20, PRICE_35 = "The Pro plan costs $20 per month.", "The Pro plan costs $35 per month."
 FACTS = (

@@ -1,7 +1,8 @@
 """Answers that contradict an earlier one, or only seem to."""
 
 import pytest
-from answers import after
+
+from tests.features.consistency.answers import after
 
 CONTRADICTIONS = [
     # entity: a value, a name or a list that should be the same

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Consistency, Contradiction, Utf16
 from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
 from groundwire.telemetry.reliability import Calibration
+from tests.servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 ATTACKS = [
     "<script>alert(1)</script>",

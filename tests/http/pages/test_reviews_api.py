@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from servers.review_site import KEYS, Site, exchange, visit
 
 from groundwire.storage.history.reviews import Wanted
+from tests.servers.review_site import KEYS, Site, exchange, visit
 
 
 def test_the_queue_is_read_and_decided_on(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from servers.databases import Database, postgresql, sqlite
+
+from tests.servers.databases import Database, postgresql, sqlite
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from servers.databases import Database as Place
-
 from groundwire.config.settings import Store
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
@@ -16,6 +14,7 @@ from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Entry
 from groundwire.storage.history.exchanges import Exchanges
 from groundwire.storage.history.history import History
+from tests.servers.databases import Database as Place
 
 DAY = 86_400.0
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC

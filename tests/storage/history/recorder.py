@@ -7,11 +7,10 @@ it waits to be killed.
 import asyncio
 import sys
 
-from entries import entry
-
 from groundwire.config.settings import Store
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.history import History
+from tests.storage.history.entries import entry
 
 
 async def main(url: str, schema: str, interval: float, count: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from entries import NOON, entry, opened, reading, stored
-from servers.databases import Database
 
 from groundwire.report import Risk
 from groundwire.storage.history.exchange import Query
+from tests.servers.databases import Database
+from tests.storage.history.entries import NOON, entry, opened, reading, stored
 
 QUESTION = "Which invoices of Müller GmbH were paid in Q3 2024?"
 ANSWER = "The total was $4.2 million; see invoice no. 17-B, paid to O'Neill. Cafe\u0301 culture isn't mentioned."

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from entries import entry, opened, stored
-from servers.databases import Database
 
 from groundwire.storage.history.exchange import Query
 from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Wanted
+from tests.servers.databases import Database
+from tests.storage.history.entries import entry, opened, stored
 
 HERE = Path(__file__).parent
 
@@ -25,8 +25,7 @@ HERE = Path(__file__).parent
 @contextmanager
 def recorder(place: Database, interval: float, count: int) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, str(HERE / "recorder.py"), place.url, place.schema, str(interval), str(count)]
-    paths = os.pathsep.join([str(HERE), str(HERE.parent.parent)])
-    environ = {**os.environ, "PYTHONPATH": paths}
+    environ = {**os.environ, "PYTHONPATH": str(HERE.parents[2])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         try:
             yield process

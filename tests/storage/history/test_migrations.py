@@ -6,14 +6,14 @@ import asyncio
 
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from entries import database, entry, opened, stored
-from servers.databases import Database
 from sqlalchemy import Connection, insert, inspect, text
 
 from groundwire.storage.history.database import upgrade
 from groundwire.storage.history.exchange import Query
 from groundwire.storage.history.rows import rows_of
 from groundwire.storage.history.tables import METADATA
+from tests.servers.databases import Database
+from tests.storage.history.entries import database, entry, opened, stored
 
 
 def differences(connection: Connection) -> list[object]:

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from entries import NOON, entry, opened, stored
-from servers.databases import Database
 from sqlalchemy import Engine, event
 
 from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Choice
 from groundwire.storage.history.exchange import Entry, Query
 from groundwire.storage.history.reviews import Wanted
+from tests.servers.databases import Database
+from tests.storage.history.entries import NOON, entry, opened, stored
 
 
 def test_everything_that_is_recorded_of_an_exchange_comes_back(place: Database) -> None:

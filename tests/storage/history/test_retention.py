@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from entries import DAY, NOON, database, entry, opened, stored
-from servers.databases import Database, sqlite
 from sqlalchemy import RowMapping, func, select
 
 from groundwire.config.settings import Store
@@ -19,6 +17,8 @@ from groundwire.storage.history.exchange import PromptMessage, Query
 from groundwire.storage.history.history import History, expire
 from groundwire.storage.history.reviews import Wanted
 from groundwire.storage.history.tables import AUDIT, METADATA
+from tests.servers.databases import Database, sqlite
+from tests.storage.history.entries import DAY, NOON, database, entry, opened, stored
 
 SUBJECT = "mrs-miller"
 SECRETS = ("Oppenheimer", "Nagasaki", "Feynman", "Tritium", "Dosimeter")

@@ -6,16 +6,16 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from entries import NOON, entry, opened, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.databases import Database
 
 from groundwire.domain import Citation
 from groundwire.errors import ReviewConflict
 from groundwire.report import Consistency, Contradiction
 from groundwire.storage.history.exchange import Query
 from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
+from tests.servers.databases import Database
+from tests.storage.history.entries import NOON, entry, opened, stored
 
 BAD = ("contradicted", "unsupported")
 

@@ -9,10 +9,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from entries import DAY, NOON, database, entry, opened, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from servers.databases import Database
 from sqlalchemy import delete, select
 
 from groundwire.storage.history.exchange import Entry
@@ -20,6 +18,8 @@ from groundwire.storage.history.rows import rows_of
 from groundwire.storage.history.tables import COUNTERS, EXCHANGES, ROLLUPS
 from groundwire.storage.history.trends import KEY, Figures, Trends, contributions, total
 from groundwire.storage.history.writer import record
+from tests.servers.databases import Database
+from tests.storage.history.entries import DAY, NOON, database, entry, opened, stored
 
 JANUARY_1 = date(2026, 1, 1)
 FEBRUARY = date(2026, 2, 1)

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from entries import entry, opened, stored
-from servers.databases import SERVER, Database, postgresql, sqlite
 from sqlalchemy import make_url
 from structlog.testing import capture_logs
 
@@ -24,6 +22,8 @@ from groundwire.domain import Choice
 from groundwire.errors import StoreUnavailable
 from groundwire.storage.history.exchange import Query
 from groundwire.storage.history.history import History
+from tests.servers.databases import SERVER, Database, postgresql, sqlite
+from tests.storage.history.entries import entry, opened, stored
 
 WITHIN_S = 60.0
 SECRET = "the patient is Mrs. Miller"

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.storage.limits import Limits
 from groundwire.storage.shared import SharedLimits, SharedRedis
+from tests.servers.redis_of_tests import Gate, RedisOfTests
 
 PATIENT_S = 60.0
 Start = Callable[..., SharedLimits]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis
-from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.errors import StoreUnavailable
 from groundwire.storage.shared import SharedRedis
+from tests.servers.redis_of_tests import Gate, RedisOfTests
 
 NOWHERE = "redis://127.0.0.1:1"
 PATIENT_S = 40.0

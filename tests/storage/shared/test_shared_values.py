@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.domain import Budget, Choice, Citation, Claim, Judgement, Probability, Source, Unavailable, Verdict
 from groundwire.evidence.index import Context
@@ -16,6 +15,7 @@ from groundwire.pipeline import verify
 from groundwire.report import CacheUse
 from groundwire.storage.cache import VerdictCache
 from groundwire.storage.shared import SharedRedis, SharedValues
+from tests.servers.redis_of_tests import Gate, RedisOfTests
 
 PATIENT_S = 60.0
 CITATION = Citation("m0", 3, 9, "naïve — ﬁ", 0.1 + 0.2, "exact")
