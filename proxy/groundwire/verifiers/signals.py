@@ -120,8 +120,11 @@ def _find_veto(claim: Reading, passages: Sequence[Passage], known: Sequence[Set[
 def known_places(claim: Reading, passage: Passage) -> set[int]:
     """Return the places of the content words that a passage has by meaning or by root, or its heading as they are."""
     meanings, roots, heading = passage.reading.places, passage.reading.roots, passage.heading_stems
-    stem_at = {at: claim.words[at].stem for at in claim.content}
-    return {at for at, stem in stem_at.items() if concept(stem) in meanings or root(stem) in roots or stem in heading}
+    return {
+        at
+        for at in claim.content
+        if claim.concepts[at] in meanings or root(stem := claim.words[at].stem) in roots or stem in heading
+    }
 
 
 def missing_words(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
