@@ -210,9 +210,10 @@ def _cut(text: str, low: int, high: int, joints: Sequence[tuple[int, int]]) -> i
 
 
 def _goes_on(text: str, low: int, high: int) -> bool:
-    """Return whether the words of a quantity begin with a verb that continues the preceding subject."""
+    """Return whether the words of a quantity continue the preceding subject, by a verb or a pronoun."""
     verb = _NEXT_VERB.match(text, low, high)
-    return verb is not None and not _LINKING.search(text, verb.end(), high)
+    is_continued = verb is not None and not _LINKING.search(text, verb.end(), high)
+    return is_continued or _PRONOUN.search(text, low, high) is not None
 
 
 _TURN = re.compile(
@@ -223,6 +224,7 @@ _NEXT_VERB = re.compile(
     r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
     r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
+_PRONOUN = re.compile(r"\b(?:it|they)\b", re.IGNORECASE)
 _JOINED = 6  # maximum characters: " and "
 _RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;] ")

@@ -166,7 +166,8 @@ def _is_main(other: Candidate, match: Candidate) -> bool:
         return False
     text, claim = match.passage.text, match.claim
     aside = search_before(_PART, text, match.quantity.start) or search_before(REFERENCE, text, match.quantity.start)
-    if not aside or search_before(REFERENCE, text, other.quantity.start):
+    between = slice(min(match.quantity.end, other.quantity.end), max(match.quantity.start, other.quantity.start))
+    if not aside or ";" in text[between] or search_before(REFERENCE, text, other.quantity.start):
         return False
     if search_before(REFERENCE, claim, match.target.quantity.start) or (match.fits_period and not other.fits_period):
         return False
@@ -180,6 +181,8 @@ def _fits_words_better(other: Candidate, match: Candidate) -> bool:
     have a word that the claim lacks, or the other number's none.
     """
     ignored = frozenset() if _differ_by_direction(other, match) else CHANGES
+    if match.quantity.kind == "currency":
+        ignored |= _PAYING
     wanted = _claim_concepts(match, ignored)
     here, there = (_concepts_around(each, ignored) for each in (match, other))
     more, missing = (wanted & there) - here, (wanted & here) - there
@@ -257,6 +260,7 @@ _PRONOUN = re.compile(r"(?:it|its|they|their|he|his|she|her|this|that|these|thos
 _LABEL = re.compile(r"(?:[^|:]{1,40}: )?(?P<label>\w[^|(]{0,60}?)(?: ?\([^|]*)?\s*\|")
 _PART = re.compile(r"\b(?:of (?:which|whom|these|those)|including|among (?:them|these)) (?:about |some )?[$€£]?$", re.I)
 _OPPOSITES = ({"incom", "los"}, {"surplu", "deficit"}, {"asset", "liability"}, {"inflow", "outflow"})
+_PAYING = frozenset(stem(word) for word in "cost costs price pay pays paid spend spends spent charge charged".split())
 _SIDES = frozenset((stem("before"), stem("after")))
 REFERENCE = re.compile(
     r"\b(?:compared (?:with|to)|versus|vs\.?|against|from|than|after|instead of|in contrast to) "
