@@ -19,6 +19,7 @@ def kinds(claim: str, evidence: str) -> list[str]:
         ("negation", "The plant does not produce batteries.", "The plant produces batteries."),
         ("negation", "The plant produces batteries.", "The plant doesn’t produce batteries."),
         ("negation", "There was evidence of fraud.", "There was no evidence of fraud."),
+        ("negation", "Old software can be returned.", "Software cannot be returned unless it is faulty."),
         ("direction", "Revenue fell in March.", "Revenue rose in March."),
         ("direction", "The drug was ineffective in adults.", "The drug was effective in adults."),
         ("direction", "Acme sold its stake in Beta.", "Acme bought its stake in Beta."),
@@ -42,6 +43,11 @@ def test_a_change_of_meaning_is_vetoed(kind: str, claim: str, evidence: str) -> 
         pytest.param("It was not only cheap but good.", "It was cheap and good.", id="not only"),
         pytest.param(
             "It was approved in May.", "It was not approved in April but was approved in May.", id="asserted too"
+        ),
+        pytest.param(
+            "Faulty software can be returned.",
+            "Software cannot be returned unless it is faulty.",
+            id="the exception to a denial",
         ),
         pytest.param("Do not yank the tick.", "If you yank the tick, it breaks.", id="only a condition"),
         pytest.param("The drug was not effective.", "The drug was ineffective.", id="denied by a prefix"),

@@ -17,6 +17,8 @@ _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
     "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
 )
+_EXCEPTING = frozenset(("unless", "except", "excepting", "excluding"))
+_EXCEPTION_REACH = 20  # words
 _UNHEADED = frozenset("one yet longer any even ever much many so really necessary currently able".split()) | {
     "necessari"
 }
@@ -177,6 +179,15 @@ class Reading:
         """Return whether there is a negator near the word, in its sentence."""
         near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
         return any(self.words[at].is_negator and not self._is_cut(*sorted((at, place))) for at in near)
+
+    def exception_after(self, place: int) -> frozenset[str]:
+        """Return the concepts of an exception that follows the word in its sentence: "not … unless it is faulty"."""
+        rest = range(place + 1, min(place + _EXCEPTION_REACH, len(self.words)))
+        sentence = [at for at in rest if not self._is_cut(place, at)]
+        marks = [at for at in sentence if self.words[at].lower in _EXCEPTING]
+        return frozenset(
+            self.concepts[at] for at in sentence if marks and at > marks[0] and self.words[at].carries_meaning
+        )
 
     def _is_cut(self, first: int, last: int) -> bool:
         return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))

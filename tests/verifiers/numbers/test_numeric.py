@@ -400,7 +400,7 @@ def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
         (
             "The dose is up to 80 mg.",
             "The dose is more than 80 mg.",
-            "at most 80 mg differs from at least 80 mg, which the source states.",
+            "At most 80 mg differs from at least 80 mg, which the source states.",
         ),
         (
             "The dose is 80 mg.",

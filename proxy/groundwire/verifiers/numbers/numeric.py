@@ -433,7 +433,7 @@ def _reason(findings: Sequence[_Finding]) -> str:
     if stated:
         listed = " and ".join(filter(None, (", ".join(stated[:-1]), stated[-1])))
         reasons.insert(0, f"The source states {listed}.")
-    return " ".join(reasons)
+    return " ".join(reason[0].upper() + reason[1:] for reason in reasons)
 
 
 _FOR_OTHER_THINGS = "is in the sources only for something else"
