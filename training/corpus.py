@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from groundwire.backends.loading import shipped_vectors
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.verifiers.selection import MAX_WORDS, plain_text, select_evidence
@@ -228,7 +229,11 @@ def _others(schemas: Sequence[Schema], chance: random.Random) -> list[str]:
 def selected(example: Example, limit: int = MAX_WORDS) -> Example:
     """Return the example with its evidence cut down to the passages, `limit` words, that the proxy would select."""
     found = select_evidence(
-        example.claim, example.lead, Context([Source("s", "source", example.evidence)]), limit=limit
+        example.claim,
+        example.lead,
+        Context([Source("s", "source", example.evidence)]),
+        limit=limit,
+        vectors=shipped_vectors(),
     )
     return replace(example, claim=plain_text(example.claim), evidence=found.text)
 

@@ -13,7 +13,7 @@ from groundwire.policy import Policy
 from groundwire.scoring.aggregate import with_confidence
 from groundwire.text.words import content_stems
 from groundwire.verifiers import quotes
-from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question
+from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question, Vectors
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.facts import check_period, settle, withhold
 from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
@@ -105,8 +105,8 @@ class Judge:
     the place of both.
 
     With `max_chars`, the model is a language model: it reads that many characters of the sources and decides alone, and
-    `fallback` judges the claims that it does not answer. `open` and `close` are the two halves of a call, for querying
-    a model asynchronously in between.
+    `fallback` judges the claims that it does not answer. `vectors` help to select the evidence. `open` and `close` are
+    the two halves of a call, for querying a model asynchronously in between.
     """
 
     model: EntailmentModel = field(default_factory=NoModel)
@@ -114,6 +114,7 @@ class Judge:
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
     max_chars: int = 0
     fallback: Judge | None = None
+    vectors: Vectors | None = None
 
     def __call__(
         self,
@@ -135,6 +136,11 @@ class Judge:
     def one(self, claim: Claim, context: Context, policy: Policy) -> Judgement:
         """Return the judgement on a single claim."""
         return self((claim,), context, policy)[0]
+
+    @property
+    def _vectors(self) -> Vectors | None:
+        """The vectors, once the model is loaded: reading them would delay an answer."""
+        return self.vectors if self.model.state == "ready" else None
 
     @property
     def _judges_statements(self) -> bool:
@@ -188,7 +194,7 @@ class Judge:
         text, lead = plain_text(claim.text), plain_text(claim.lead)
         if not self.max_chars:
             return Question(text, lead, evidence.text)
-        sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context))
+        sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context), self._vectors)
         return Question(text, lead, evidence.text, sources)
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
@@ -236,7 +242,8 @@ class Judge:
             case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
             return
         case.read = case.claim if self.max_chars else spell_out(case.claim, context)
-        case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
+        cited = _cited(case.read, context)
+        case.evidence = select_evidence(case.read.text, case.read.lead, context, cited, vectors=self._vectors)
 
     def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
         """Return the verdicts of the fallback, or by words, on a claim that the model did not answer."""

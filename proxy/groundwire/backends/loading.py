@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files as package_files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -20,7 +21,12 @@ from groundwire.judge import Judge
 from groundwire.verifiers.entailment import EntailmentModel, Opinion, Question, State
 from groundwire.verifiers.signals import Combination, read_combination
 
+if TYPE_CHECKING:
+    from groundwire.backends.vectors import WordVectors
+
 log = structlog.get_logger("groundwire.judge")
+
+_SHIPPED = Path(str(package_files("groundwire.backends").joinpath("shipped")))
 
 
 class LoadingModel:
@@ -61,7 +67,13 @@ def start_judge(settings: JudgeSettings) -> Judge:
     if settings.by == "off":
         return Judge()
     files, profile = _files(settings)
-    return Judge(LoadingModel(lambda: _model(files, profile)), _combination(files, settings))
+    vectors = shipped_vectors()
+
+    def load() -> EntailmentModel:
+        vectors.load()
+        return _model(files, profile)
+
+    return Judge(LoadingModel(load), _combination(files, settings), vectors=vectors)
 
 
 @lru_cache(maxsize=2)
@@ -72,7 +84,7 @@ def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
     if settings.is_language:
         raise ConfigError([f"judge.by: {settings.by} is no encoder, and nothing else can judge here"])
     files, profile = _files(settings)
-    return Judge(_model(files, profile), _combination(files, settings))
+    return Judge(_model(files, profile), _combination(files, settings), vectors=shipped_vectors())
 
 
 @lru_cache(maxsize=8)
@@ -94,13 +106,20 @@ def _files(settings: JudgeSettings) -> tuple[Files, Profile]:
     """Find the files of a model. Raises ConfigError when one, or the library that reads them, is missing."""
     profile = find_model(settings)
     if profile.model == SHIPPED:
-        folder = str(package_files("groundwire.backends").joinpath("shipped"))
-        return find_files(folder, None, profile.file), profile
+        return find_files(str(_SHIPPED), None, profile.file), profile
     files = find_files(profile.model, profile.revision, profile.file)
     layout = profile.layout or files.config.get("groundwire", {}).get("layout")
     if not can_use_wordpiece(files.tokenizer, layout):
         require_extras(("judge.model", "hub"))
     return files, profile
+
+
+@cache
+def shipped_vectors() -> WordVectors:
+    """Return the shipped vectors, which select the evidence for every model."""
+    from groundwire.backends.vectors import WordVectors
+
+    return WordVectors(_SHIPPED)
 
 
 def _model(files: Files, profile: Profile) -> EntailmentModel:

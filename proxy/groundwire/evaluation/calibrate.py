@@ -13,7 +13,7 @@ import json
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
 from groundwire.evaluation.rows import Outcome, Row, context_of, outcome_of, read_rows
 from groundwire.evaluation.run import workers
-from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import Calibration
 from groundwire.verifiers.signals import Combination, Signals
@@ -155,7 +154,7 @@ def judge_row(row: Row, settings: JudgeSettings) -> tuple[JudgedClaim, ...]:
     """Return every checked claim of a labelled answer, judged by exact checks and, if there is one, the model alone."""
     context, policy = context_of(row), Policy(name="balanced")
     claims = [claim for claim in find_claims(row.answer, policy).claims if claim.skip_reason is None]
-    judge = Judge(load_judge(settings).model, Combination())
+    judge = replace(load_judge(settings), combination=Combination())
     return tuple(_judged(each, row) for each in judge(claims, context, policy)) if context.passages else ()
 
 

@@ -208,13 +208,13 @@ class LanguageJudges:
 
     def judge(self, fallback: Judge) -> Judge:
         """Return the judge whose questions are sent by a separate session."""
-        return Judge(_RemoteModel(), max_chars=self.max_chars, fallback=fallback)
+        return Judge(_RemoteModel(), max_chars=self.max_chars, fallback=fallback, vectors=fallback.vectors)
 
     def blocking(self, fallback: Judge, caller: Caller) -> Judge:
         """Return the judge for a thread of `waiting`, which waits while the event loop asks the model."""
         loop, session = asyncio.get_running_loop(), LanguageJudgeSession(self, caller)
         model = BlockingModel(session, lambda work: asyncio.run_coroutine_threadsafe(work, loop).result())
-        return Judge(model, max_chars=self.max_chars, fallback=fallback)
+        return Judge(model, max_chars=self.max_chars, fallback=fallback, vectors=fallback.vectors)
 
 
 class LanguageJudgeSession:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from itertools import groupby, pairwise
 
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.words import STOPWORDS, content_stems, same_meaning
+from groundwire.verifiers.entailment import Vectors
 
 MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
@@ -27,10 +29,14 @@ _MARKUP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Passages in reading order, and their joined text under their headings."""
+    """Passages in reading order, their similarity to the claim, and their joined text under their headings.
+
+    `similarities` is empty if texts are compared by words alone.
+    """
 
     passages: tuple[Passage, ...] = ()
     text: str = ""
+    similarities: tuple[float, ...] = ()
 
 
 def plain_text(text: str) -> str:
@@ -39,29 +45,41 @@ def plain_text(text: str) -> str:
 
 
 def select_evidence(
-    claim: str, lead: str, context: Context, cited: Collection[str] = (), limit: int = MAX_WORDS
+    claim: str,
+    lead: str,
+    context: Context,
+    cited: Collection[str] = (),
+    limit: int = MAX_WORDS,
+    vectors: Vectors | None = None,
 ) -> Evidence:
-    """Return the passages that share most words with a claim and its lead, up to `limit` words.
+    """Return the passages closest to a claim and its lead by words and, if given, by `vectors`, up to `limit` words.
 
     A context within the limit is used completely. Passages are chosen greedily for the claim's words that the chosen
-    ones lack; the remaining space goes to neighbours of the best ones. `cited` are the ids of the sources that the
-    claim cites.
+    ones lack, and for their similarity; the remaining space goes to neighbours of the best ones. `cited` are the ids of
+    the sources that the claim cites.
     """
     passages = context.passages
+    similar = vectors.similarities(f"{lead} {claim}" if lead else claim, context) if vectors else ()
     if len(passages) <= limit and sum(len(each.words) for each in passages) <= limit:
-        return _joined(passages)
+        return _joined(passages, similar)
     stems = content_stems(claim)
     wider = stems | {near for each in stems for near in same_meaning(each)} | content_stems(lead)
-    candidates = list(context.nearest(wider, _MAX_CANDIDATES))
+    candidates = {each.place: each for each in context.nearest(wider, _MAX_CANDIDATES)}
     if cited:
-        known = {each.place for each in candidates}
-        candidates += [each for each in context.nearest(wider, _MAX_CANDIDATES, cited) if each.place not in known]
-    chosen = _cover(stems, wider, candidates, cited, limit)
-    return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place))
+        candidates |= {each.place: each for each in context.nearest(wider, _MAX_CANDIDATES, cited)}
+    closest = nlargest(_MAX_CANDIDATES, range(len(similar)), key=lambda place: (similar[place], -place))
+    candidates |= {place: passages[place] for place in closest}
+    chosen = _cover(stems, wider, list(candidates.values()), similar, cited, limit)
+    return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place), similar)
 
 
 def select_sources(
-    claim: str, lead: str, context: Context, max_chars: int, cited: Collection[str] = ()
+    claim: str,
+    lead: str,
+    context: Context,
+    max_chars: int,
+    cited: Collection[str] = (),
+    vectors: Vectors | None = None,
 ) -> tuple[Source, ...]:
     """Return the sources of a context whole or, if they exceed `max_chars`, only the parts closest to the claim.
 
@@ -69,7 +87,7 @@ def select_sources(
     """
     if sum(len(each.text) for each in context.sources) <= max_chars:
         return tuple(each for each in context.sources if each.text)
-    chosen = select_evidence(claim, lead, context, cited, max_chars // _CHARS_PER_WORD).passages
+    chosen = select_evidence(claim, lead, context, cited, max_chars // _CHARS_PER_WORD, vectors).passages
     found = []
     for _, group in groupby(chosen, lambda each: id(each.source)):
         passages = list(group)
@@ -81,31 +99,39 @@ def select_sources(
 
 
 def _cover(
-    stems: frozenset[str], wider: frozenset[str], candidates: Sequence[Passage], cited: Collection[str], limit: int
+    stems: frozenset[str],
+    wider: frozenset[str],
+    candidates: Sequence[Passage],
+    similar: Sequence[float],
+    cited: Collection[str],
+    limit: int,
 ) -> list[Passage]:
-    """Choose candidates greedily by gain, until the best one adds nothing or does not fit. The first always fits.
+    """Choose candidates greedily by gain, until none that adds anything fits. The first always fits.
 
-    The gain is the weighted number of words: a word of the claim that no chosen passage has weighs 1, a synonym or a
-    word of the lead ½.
+    The gain is the weighted number of words, and as much as all words of the claim for a similarity of 1: a word of the
+    claim that no chosen passage has weighs 1, a synonym or a word of the lead ½.
     """
     remaining = []
     for each in candidates:
         own = each.stems | each.heading_stems
         weight = _CITED_WEIGHT if each.source.id in cited else 1.0
-        remaining.append((each, own & stems, (own & wider) - stems, weight))
+        near = max(0.0, similar[each.place]) * len(stems) if similar else 0.0
+        remaining.append((each, own & stems, (own & wider) - stems, near, weight))
     chosen: list[Passage] = []
     covered, room = frozenset[str](), limit
     while remaining and room > 0:
         gains = [
-            weight * (len(said - covered) + 0.5 * len(near - covered) + _COVERED_WEIGHT * len(said & covered))
-            for _, said, near, weight in remaining
+            weight * (len(said - covered) + 0.5 * len(also - covered) + _COVERED_WEIGHT * len(said & covered) + near)
+            for _, said, also, near, weight in remaining
         ]
         at = max(range(len(gains)), key=lambda at: (gains[at], -remaining[at][0].place))
         best = remaining[at][0]
-        if chosen and (len(best.words) > room or gains[at] <= 0):
+        if gains[at] <= 0:
             break
-        chosen.append(best)
         del remaining[at]
+        if chosen and len(best.words) > room:
+            continue
+        chosen.append(best)
         covered |= best.stems | best.heading_stems
         room -= len(best.words)
     return chosen
@@ -130,7 +156,7 @@ def _neighbours(chosen: Sequence[Passage], context: Context) -> Iterator[Passage
             yield from (near for near in around if near.place < each.place)
 
 
-def _joined(passages: Sequence[Passage]) -> Evidence:
+def _joined(passages: Sequence[Passage], similar: Sequence[float]) -> Evidence:
     """Join passages line by line, each heading before the first passage under it unless it would be repeated."""
     lines: list[str] = []
     heading = ""
@@ -140,7 +166,8 @@ def _joined(passages: Sequence[Passage]) -> Evidence:
             lines.append(f"{above}:")
         heading = above
         lines.append(text)
-    return Evidence(tuple(passages), "\n".join(line for line in lines if line))
+    text = "\n".join(line for line in lines if line)
+    return Evidence(tuple(passages), text, tuple(similar[each.place] for each in passages) if similar else ())
 
 
 _INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w&])")

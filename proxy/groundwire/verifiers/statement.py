@@ -124,24 +124,25 @@ def denial(claim: Claim, context: Context) -> Verdict | None:
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     """Return each passage of the evidence with its share of the claim's content words, the closest passage first.
 
-    Synonyms and words of the same root count. Words that few passages contain count more, and so do short passages. The
-    head of a table is left out: its rows repeat the names of their columns.
+    Synonyms and words of the same root count, and the similarity of the passage. Words that few passages contain count
+    more, and so do short passages. The head of a table is left out: its rows repeat the names of their columns.
     """
     reading = read_claim(plain_text(claim.text))
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
+    similar = evidence.similarities or (0.0,) * len(evidence.passages)
     found = [
-        (each, known_places(reading, each))
-        for each in evidence.passages
+        (each, known_places(reading, each), near)
+        for each, near in zip(evidence.passages, similar, strict=True)
         if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
-    counts = Counter(at for _, places in found for at in places)
+    counts = Counter(at for _, places, _ in found for at in places)
 
-    def closeness(passage: Passage, places: set[int]) -> float:
+    def closeness(passage: Passage, places: set[int], near: float) -> float:
         discount: float = max(_SHORT, len(passage.words)) ** _LENGTH_POWER
-        return math.fsum(1 / counts[at] for at in places) / discount
+        return math.fsum(1 / counts[at] for at in places) / discount + near
 
     found.sort(key=lambda each: (-closeness(*each), each[0].place))
-    return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places in found]
+    return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places, _ in found]
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:

@@ -1,0 +1,59 @@
+"""Compare texts by static vectors of their word pieces, which finds passages that share no word with a claim."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.backends.pairs import WordPiece, readable
+from groundwire.evidence.index import Context
+from groundwire.verifiers.selection import plain_text
+
+FILE = "vectors.npz"
+_SHORTEST = 1e-6  # length of a vector, which is divided by it
+
+Matrix = NDArray[np.float32]
+
+
+class WordVectors:
+    """The vectors of the word pieces of a tokenizer, in a folder with tokenizer.json and `FILE`.
+
+    The vector of a text is the sum of those of its pieces, of length 1; rare pieces have long vectors. `FILE` has
+    `rows`, whole numbers (pieces, size), and `scales`, the factor of each row. `training.vectors` writes it. The files
+    are read at the first comparison, or by `load`. It may be called from any thread.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self) -> None:
+        """Read the files. Raises OSError or ValueError when they cannot be."""
+        self._table, self._tokenizer  # noqa: B018
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.int8], Matrix]:
+        with np.load(self._folder / FILE) as stored:
+            return stored["rows"], stored["scales"]
+
+    @cached_property
+    def _tokenizer(self) -> WordPiece:
+        return WordPiece(json.loads((self._folder / "tokenizer.json").read_text(encoding="utf-8")))
+
+    def similarities(self, text: str, context: Context) -> Sequence[float]:
+        """Return the cosine similarity (−1 to 1) of a text to each passage of a context, in order."""
+        matrix = context.derived(self, lambda: self._encode([plain_text(each.text) for each in context.passages]))
+        return [float(each) for each in matrix @ self._encode([text])[0]]
+
+    def _encode(self, texts: Sequence[str]) -> Matrix:
+        """Return the vector of each text, (texts, size); zeros for a text without pieces."""
+        rows, scales = self._table
+        found = np.zeros((len(texts), rows.shape[1]), np.float32)
+        for at, text in enumerate(texts):
+            if ids := self._tokenizer.encode(readable(text)).ids:
+                found[at] = scales[ids] @ rows[ids].astype(np.float32)
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _SHORTEST).astype(np.float32)
