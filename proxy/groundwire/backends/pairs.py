@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "lowercase": True}
 _PLAIN = re.compile(r"[\t\n\r -~]*+")
 _PLAIN_WORD = re.compile(r"[0-9A-Za-z]++|[!-/:-@\[-`{-~]")
+_LETTERS = re.compile(r"[0-9a-z]++")
 _WORD = re.compile(r"[^ ]+")
 _MAX_WORD = 100  # characters; a longer word is unknown
 _MAX_CACHED_WORDS = 2**15
@@ -64,6 +65,15 @@ class WordPiece:
                 ids.append(id_)
                 offsets.append((places[start], places[end - 1] + 1))
         return Tokens(ids, offsets)
+
+    def ids(self, text: str) -> list[int]:
+        """Return the ids of the tokens of a text, without punctuation if it is printable ASCII."""
+        if _PLAIN.fullmatch(text):
+            found: Iterable[str] = _LETTERS.findall(text.lower())
+        else:
+            found = (word for word, _ in _words(text))
+        pieces = (self._pieces(word) if len(word) <= _MAX_WORD else self._whole(word) for word in found)
+        return [id_ for each in pieces for id_, _, _ in each]
 
     def _whole(self, word: str) -> tuple[tuple[int, int, int], ...]:
         return ((self._unknown, 0, len(word)),)

@@ -15,7 +15,7 @@ from groundwire.evidence.index import Context
 from groundwire.verifiers.selection import plain_text
 
 FILE = "vectors.npz"
-_SHORTEST = 1e-6  # length of a vector, which is divided by it
+_SHORTEST = np.float32(1e-6)  # length of a vector, which is divided by it
 
 Matrix = NDArray[np.float32]
 
@@ -54,6 +54,8 @@ class WordVectors:
         rows, scales = self._table
         found = np.zeros((len(texts), rows.shape[1]), np.float32)
         for at, text in enumerate(texts):
-            if ids := self._tokenizer.encode(readable(text)).ids:
+            if ids := self._tokenizer.ids(readable(text)):
                 found[at] = scales[ids] @ rows[ids].astype(np.float32)
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _SHORTEST).astype(np.float32)
+        lengths = np.sqrt((found * found).sum(axis=1, keepdims=True))
+        vectors: Matrix = found / np.maximum(lengths, _SHORTEST)
+        return vectors
