@@ -98,6 +98,26 @@ def frequencies(schemas: Sequence[Schema], tokenizer: WordPiece, base: Path) -> 
     return np.array([math.log((passages + 1) / (counts[id_] + 1)) for id_ in range(shape_of(base).words)], np.float32)
 
 
+class Stated(NamedTuple):
+    """A claim with its label, and the index of the passage that states its fact, or the contrary of it."""
+
+    label: str
+    claim: str
+    place: int
+
+
+def stated(schema: Schema) -> tuple[Context, list[Stated]]:
+    """Return the evidence of a schema, and the claims about each fact that one of them finds by its words."""
+    values, others = schema.draw(random.Random(0))  # noqa: S311
+    context, found = Context([Source("s", "source", fill(schema.evidence[0], values, others))]), []
+    for fact in schema.facts if _FEWEST <= len(context.passages) <= _MOST else ():
+        claims = [(label, plain_text(fill(text, values, others))) for label, text in fact]
+        near = max((_nearest(text, context) for label, text in claims if label == "supported"), default=None)
+        if near and near.share >= _LEAST_SHARE:
+            found += [Stated(label, text, near.place) for label, text in claims if text != near.claim]
+    return context, found
+
+
 class Pair(NamedTuple):
     """A claim and the passages of its text as pieces, the index of the one that states its fact, and a weight."""
 
@@ -108,35 +128,26 @@ class Pair(NamedTuple):
 
 
 def pairs(schema: Schema, tokenizer: WordPiece) -> Iterator[Pair]:
-    """Yield the claims about each fact that one of them finds the passage of by its words."""
-    values, others = schema.draw(random.Random(0))  # noqa: S311
-    context = Context([Source("s", "source", fill(schema.evidence[0], values, others))])
-    if not _FEWEST <= len(context.passages) <= _MOST:
-        return
-    passages = [tokenizer.ids(plain_text(each.text)) or [0] for each in context.passages]
-    for fact in schema.facts:
-        claims = [(label, plain_text(fill(text, values, others))) for label, text in fact]
-        found = max((_stated(text, context) for label, text in claims if label == "supported"), default=None)
-        if found is None or found.share < _LEAST_SHARE:
-            continue
-        for label, text in claims:
-            if text != found.claim:
-                yield Pair(tokenizer.ids(text) or [0], passages, found.place, _WEIGHTS[label])
+    """Yield the claims of a schema with their passages as pieces."""
+    context, claims = stated(schema)
+    passages = [tokenizer.ids(plain_text(each.text)) or [0] for each in context.passages] if claims else []
+    for label, claim, place in claims:
+        yield Pair(tokenizer.ids(claim) or [0], passages, place, _WEIGHTS[label])
 
 
-class _Stated(NamedTuple):
+class _Near(NamedTuple):
     share: float
     place: int
     claim: str
 
 
-def _stated(claim: str, context: Context) -> _Stated:
+def _nearest(claim: str, context: Context) -> _Near:
     """Return the passage with most words of a claim, and their share; 0 if another one has nearly as many."""
     reading = read_claim(claim)
     count = max(1, len(reading.content))
     shares = [(len(known_places(reading, each)) / count, each.place) for each in context.passages]
     (most, place), (second, _) = sorted(shares, key=lambda each: (-each[0], each[1]))[:2]
-    return _Stated(most if most - second >= _LEAST_LEAD else 0.0, place, claim)
+    return _Near(most if most - second >= _LEAST_LEAD else 0.0, place, claim)
 
 
 def tuned(rows: NDArray[np.float32], given: list[Pair]) -> NDArray[np.float32]:
