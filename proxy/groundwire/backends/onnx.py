@@ -24,10 +24,10 @@ from groundwire.backends.pairs import (
     LAYOUTS,
     Layout,
     Pair,
-    WordPiece,
     claim_first_matched,
     evidence_first,
     is_wordpiece,
+    load_wordpiece,
 )
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
@@ -124,7 +124,7 @@ def load_tokenizer(path: Path, layout: Layout = evidence_first) -> Any:
     """
     described = json.loads(path.read_text(encoding="utf-8"))
     if layout is claim_first_matched and is_wordpiece(described):
-        return WordPiece(described)
+        return load_wordpiece(path)
     require_extras(("judge.model", "hub"))
     from tokenizers import Tokenizer
 

@@ -92,6 +92,12 @@ class WordPiece:
         return tuple(found)
 
 
+@lru_cache(maxsize=2)
+def load_wordpiece(path: Path) -> WordPiece:
+    """Load the tokenizer of a tokenizer.json, shared by all who read the same file."""
+    return WordPiece(json.loads(path.read_text(encoding="utf-8")))
+
+
 def can_use_wordpiece(tokenizer: Path, layout: str | None) -> bool:
     """Return whether `WordPiece` replaces the library for a tokenizer.json and a layout; False if it is no JSON."""
     if layout != "claim_first_matched":

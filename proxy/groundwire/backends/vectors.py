@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundwire.backends.pairs import WordPiece, readable
-from groundwire.evidence.index import Context
+from groundwire.backends.pairs import WordPiece, load_wordpiece, readable
+from groundwire.caches import BoundedCache
+from groundwire.evidence.index import Context, Passage
 from groundwire.verifiers.selection import plain_text
 
 FILE = "vectors.npz"
+_MAX_BYTES = 16 * 2**20  # of the vectors of recent sources
 _SHORTEST = np.float32(1e-6)  # length of a vector, which is divided by it
 
 Matrix = NDArray[np.float32]
@@ -30,6 +32,7 @@ class WordVectors:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: BoundedCache[str, Matrix] = BoundedCache(_MAX_BYTES)
 
     def load(self) -> None:
         """Read the files. Raises OSError or ValueError when they cannot be."""
@@ -42,12 +45,22 @@ class WordVectors:
 
     @cached_property
     def _tokenizer(self) -> WordPiece:
-        return WordPiece(json.loads((self._folder / "tokenizer.json").read_text(encoding="utf-8")))
+        return load_wordpiece(self._folder / "tokenizer.json")
 
     def similarities(self, text: str, context: Context) -> Sequence[float]:
         """Return the cosine similarity (−1 to 1) of a text to each passage of a context, in order."""
-        matrix = context.derived(self, lambda: self._encode([plain_text(each.text) for each in context.passages]))
-        return [float(each) for each in matrix @ self._encode([text])[0]]
+        vector = self._encode([text])[0]
+        sources = groupby(context.passages, key=lambda each: id(each.source))
+        return [near for _, passages in sources for near in (self._of_source(list(passages)) @ vector).tolist()]
+
+    def _of_source(self, passages: Sequence[Passage]) -> Matrix:
+        """Return the vectors of the passages of one source, from the cache if possible."""
+        text = passages[0].source.text
+        found = self._known.get(text)
+        if found is None or len(found) != len(passages):  # a context may end within a source
+            found = self._encode([plain_text(each.text) for each in passages])
+            self._known.put(text, found, found.nbytes + len(text))
+        return found
 
     def _encode(self, texts: Sequence[str]) -> Matrix:
         """Return the vector of each text, (texts, size); zeros for a text without pieces."""
