@@ -31,8 +31,8 @@ def main() -> None:
     chance = random.Random(0)  # noqa: S311
     counts: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for context, claims in texts:
-        others = [each.sources[0] for each, _ in chance.sample(texts, given.texts - 1)]
-        every = [*context.sources, *(replace(each, id=str(at)) for at, each in enumerate(others))]
+        others = [each.sources[0] for each, _ in chance.sample(texts, given.texts) if each is not context]
+        every = [*context.sources, *(replace(each, id=str(at)) for at, each in enumerate(others[: given.texts - 1]))]
         joined = Context(every)
         for label, claim, place in claims:
             by_words, by_both = (select_evidence(claim, "", joined, vectors=each) for each in (None, shipped_vectors()))

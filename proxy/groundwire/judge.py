@@ -13,10 +13,10 @@ from groundwire.policy import Policy
 from groundwire.scoring.aggregate import with_confidence
 from groundwire.text.words import content_stems
 from groundwire.verifiers import quotes
-from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question, Vectors
+from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.facts import check_period, settle, withhold
-from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
+from groundwire.verifiers.selection import Evidence, Vectors, plain_text, select_evidence, select_sources, spell_out
 from groundwire.verifiers.signals import (
     CERTAIN_SCORE,
     Combination,
@@ -139,8 +139,8 @@ class Judge:
 
     @property
     def _vectors(self) -> Vectors | None:
-        """The vectors, once the model is loaded: reading them would delay an answer."""
-        return self.vectors if self.model.state == "ready" else None
+        """The vectors, once the encoder is loaded that they are loaded with: reading them would delay an answer."""
+        return self.vectors if (self.fallback or self).model.state == "ready" else None
 
     @property
     def _judges_statements(self) -> bool:
@@ -155,12 +155,13 @@ class Judge:
         timed: Timed = nullcontext,
     ) -> Opened:
         """Run the exact checks on the claims and return the questions to the model about the undecided ones."""
+        is_ready, vectors = self.model.state == "ready", self._vectors
         found: list[Judgement | _Case] = []
         for claim in claims:
             over = unjudged(claim, "timeout", _TIMEOUT) if is_over() else None
-            found.append(over or _unfit(claim, context) or self._begin(claim, context, policy, timed))
+            found.append(over or _unfit(claim, context) or self._begin(claim, context, policy, timed, vectors))
         opened = Opened(tuple(found))
-        if self.model.state != "ready":
+        if not is_ready:
             return opened
         questions = tuple(self._question(case, context) for case in opened.open)
         return replace(opened, questions=questions, is_asked=True)
@@ -197,7 +198,7 @@ class Judge:
         sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context), self._vectors)
         return Question(text, lead, evidence.text, sources)
 
-    def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
+    def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed, vectors: Vectors | None) -> _Case:
         """Run the exact checks on a claim and, if they leave it to the model, select its evidence."""
         is_dated = "numeric" in policy.verifiers and policy.numeric.date
         if is_dated and (dated := check_period(claim, context)):
@@ -218,7 +219,7 @@ class Judge:
                     self._check(name, verify, case, context, policy, is_open=is_open)
         if is_open:
             with timed("statement"):
-                self._select(case, context)
+                self._select(case, context, vectors)
         return case
 
     def _check(
@@ -231,7 +232,7 @@ class Judge:
             else:
                 case.verdicts.append(found)
 
-    def _select(self, case: _Case, context: Context) -> None:
+    def _select(self, case: _Case, context: Context, vectors: Vectors | None) -> None:
         """Select the evidence of a claim, unless a number or a value of a database settles it."""
         if any(_is_settled(case.claim, each, context) for each in case.verdicts):
             return
@@ -243,7 +244,7 @@ class Judge:
             return
         case.read = case.claim if self.max_chars else spell_out(case.claim, context)
         cited = _cited(case.read, context)
-        case.evidence = select_evidence(case.read.text, case.read.lead, context, cited, vectors=self._vectors)
+        case.evidence = select_evidence(case.read.text, case.read.lead, context, cited, vectors=vectors)
 
     def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
         """Return the verdicts of the fallback, or by words, on a claim that the model did not answer."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.backends import loading
 from groundwire.backends.loading import LoadingModel, judge_identity, load_judge, start_judge
 from groundwire.backends.models import find_files
+from groundwire.backends.vectors import WordVectors
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.judge import Judge
@@ -98,6 +100,17 @@ def test_another_fit_changes_the_identity(cross_encoder: Path, tmp_path: Path):
     (tmp_path / "other.json").write_text(json.dumps(FITTED | {"bias": 0.7}))
     judge_identity.cache_clear()
     assert judge_identity(settings) != before
+
+
+def test_other_vectors_are_another_judge(tmp_path: Path, cross_encoder: Path, monkeypatch: pytest.MonkeyPatch):
+    settings = JudgeSettings(model=str(cross_encoder))
+    judge_identity.cache_clear()
+    before = judge_identity(settings)
+    (tmp_path / "vectors.npz").write_bytes(b"others")
+    monkeypatch.setattr(loading, "shipped_vectors", lambda: WordVectors(tmp_path))
+    judge_identity.cache_clear()
+    assert judge_identity(settings) != before
+    judge_identity.cache_clear()
 
 
 def test_a_model_is_loaded_once_in_a_process(cross_encoder: Path):

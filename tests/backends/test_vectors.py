@@ -1,5 +1,7 @@
 """The shipped vectors: they find what is said in other words, and read any text."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,11 @@ from hypothesis import strategies as st
 
 from groundwire.backends.loading import shipped_vectors
 from groundwire.backends.vectors import WordVectors
-from groundwire.domain import Source
+from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.verifiers.entailment import Entailment, Question, State
 from groundwire.verifiers.selection import MAX_WORDS, select_evidence
 
 FILLER = " ".join(f"Visitor {number} enjoyed the quiet museum of the town." for number in range(60))
@@ -40,6 +45,46 @@ def test_the_similarity_of_a_text_to_itself_is_one() -> None:
 
 def test_a_text_without_words_is_similar_to_nothing() -> None:
     assert set(shipped_vectors().similarities(" ", context("A mill. …"))) == {0.0}
+
+
+def test_markup_and_marks_do_not_count() -> None:
+    plain, marked = (context(f"The mill was built in 1890{end}") for end in (".", " – **see [here](https://a.b/c)**’"))
+    claim = "The mill [1] was **built** in 1890’."
+    assert shipped_vectors().similarities(claim, plain)[0] == pytest.approx(1.0, abs=1e-5)
+    assert shipped_vectors().similarities(claim, marked)[0] > 0.8
+
+
+def test_the_passages_of_a_context_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    encode = WordVectors._encode
+    monkeypatch.setattr(WordVectors, "_encode", lambda self, texts: encoded.append(len(texts)) or encode(self, texts))
+    sources = context("The mill was built in 1890. Hens live there.")
+    for each in (sources, sources.renewed()):
+        shipped_vectors().similarities("Hens", each)
+    assert encoded == [2, 1, 1]
+
+
+@dataclass
+class Encoder:
+    """A model that notes the evidence of its questions."""
+
+    state: State
+    read: list[str] = field(default_factory=list)
+
+    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
+        self.read += [each.evidence for each in questions]
+        return [Entailment(0.9) for _ in questions]
+
+
+def test_a_judge_uses_vectors_once_its_model_is_ready() -> None:
+    fact = "Dogs may not be brought inside."
+    text = "Pets have to stay away."
+    claim, sources = Claim("c1", text, 0, len(text), "statement"), context(f"{FILLER} {fact}")
+    model = Encoder("ready")
+    Judge(model, vectors=shipped_vectors()).one(claim, sources, Policy())
+    assert fact.rstrip(".") in model.read[0]
+    waiting = Judge(Encoder("loading"), vectors=WordVectors(Path("nowhere")))
+    assert waiting.one(claim, sources, Policy()).verdict.degraded == "loading"
 
 
 def test_a_missing_file_is_an_error_of_loading(tmp_path: Path) -> None:

@@ -8,21 +8,18 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
 from groundwire.backends.models import Files, Profile, find_files, find_model
 from groundwire.backends.pairs import can_use_wordpiece
+from groundwire.backends.vectors import WordVectors
 from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.judge import Judge
 from groundwire.verifiers.entailment import EntailmentModel, Opinion, Question, State
 from groundwire.verifiers.signals import Combination, read_combination
-
-if TYPE_CHECKING:
-    from groundwire.backends.vectors import WordVectors
 
 log = structlog.get_logger("groundwire.judge")
 
@@ -67,13 +64,8 @@ def start_judge(settings: JudgeSettings) -> Judge:
     if settings.by == "off":
         return Judge()
     files, profile = _files(settings)
-    vectors = shipped_vectors()
-
-    def load() -> EntailmentModel:
-        vectors.load()
-        return _model(files, profile)
-
-    return Judge(LoadingModel(load), _combination(files, settings), vectors=vectors)
+    model = LoadingModel(lambda: _model(files, profile))
+    return Judge(model, _combination(files, settings), vectors=shipped_vectors())
 
 
 @lru_cache(maxsize=2)
@@ -89,7 +81,7 @@ def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
 
 @lru_cache(maxsize=8)
 def judge_identity(settings: JudgeSettings) -> str:
-    """Return the identity of the judge: a digest of its settings, its profile, and the fit and config of its files."""
+    """Return the identity of the judge: a digest of its settings, its profile, the vectors, and its files."""
     if settings.by == "off":
         return ""
     if settings.is_language:
@@ -97,6 +89,7 @@ def judge_identity(settings: JudgeSettings) -> str:
     files, profile = _files(settings)
     parts = sha256(f"{settings.identity}{profile}".encode())
     parts.update(files.graph.stat().st_size.to_bytes(8, "big"))
+    parts.update(shipped_vectors().path.read_bytes())
     for path in (files.folder / "config.json", _weights(files, settings)):
         parts.update(path.read_bytes() if path and path.is_file() else b"")
     return parts.hexdigest()[:16]
@@ -117,14 +110,15 @@ def _files(settings: JudgeSettings) -> tuple[Files, Profile]:
 @cache
 def shipped_vectors() -> WordVectors:
     """Return the shipped vectors, which select the evidence for every model."""
-    from groundwire.backends.vectors import WordVectors
-
     return WordVectors(_SHIPPED)
 
 
 def _model(files: Files, profile: Profile) -> EntailmentModel:
+    """Load a model, and the vectors that select its evidence."""
     try:
         from groundwire.backends.onnx import OnnxModel
+
+        shipped_vectors().load()
     except ImportError as error:
         raise ConfigError([f"judge.by: {error.name} is not installed; judge.by: off needs none"]) from error
     return OnnxModel(files, profile)

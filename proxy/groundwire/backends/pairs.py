@@ -67,13 +67,13 @@ class WordPiece:
         return Tokens(ids, offsets)
 
     def ids(self, text: str) -> list[int]:
-        """Return the ids of the tokens of a text, without punctuation if it is printable ASCII."""
+        """Return the ids of the tokens of a text, without punctuation and unknown words."""
         if _PLAIN.fullmatch(text):
             found: Iterable[str] = _LETTERS.findall(text.lower())
         else:
-            found = (word for word, _ in _words(text))
-        pieces = (self._pieces(word) if len(word) <= _MAX_WORD else self._whole(word) for word in found)
-        return [id_ for each in pieces for id_, _, _ in each]
+            found = (word for word, _ in _words(text) if not (len(word) == 1 and _is_mark(word)))
+        pieces = (self._pieces(word) for word in found if len(word) <= _MAX_WORD)
+        return [id_ for each in pieces for id_, _, _ in each if id_ != self._unknown]
 
     def _whole(self, word: str) -> tuple[tuple[int, int, int], ...]:
         return ((self._unknown, 0, len(word)),)

@@ -11,10 +11,11 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any, TypeVar
 
 from groundwire.caches import BoundedCache, memo, memo_of_words
 from groundwire.domain import Citation, Match, Source, SourceKind
@@ -223,6 +224,8 @@ def _cut_of(text: str) -> Cut:
     return found
 
 
+T = TypeVar("T")
+
 _COMMON = frozenset(
     "able about according after all also among any around back based because become before begin between call case "
     "cent come company continu day differ down during early end even fact few find first follow form general get "
@@ -333,6 +336,7 @@ class Context:
         self._spelled: dict[str, str] = {}
         self._searched = 0
         self._parts: dict[bool, Context] = {}
+        self._derived: dict[Hashable, Any] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         self._densities: list[float] = []
         self._spans: dict[str, tuple[int, int]] = {}
@@ -451,6 +455,13 @@ class Context:
             known = phrases.pop() if None not in found and len(phrases) == 1 else ""
             self._spelled[initialism] = known
         return known or ""
+
+    def derived(self, analysis: Hashable, compute: Callable[[], T]) -> T:
+        """Return the result of an analysis of the passages, computed once for the context and its copies."""
+        if analysis not in self._derived:
+            self._derived[analysis] = compute()
+        found: T = self._derived[analysis]
+        return found
 
     def renewed(self) -> Context:
         """Return a copy for another answer, with the limits and caches that apply to one answer reset."""

@@ -118,7 +118,7 @@ class ExternalContextLoader:
 T = TypeVar("T")
 
 _MAX_EVIDENCE = 8 * 2**20  # bytes
-_BYTES_PER_CHAR = 20  # of a context with its index, measured
+_BYTES_PER_CHAR = 25  # of a context with its index and its vectors, measured
 
 
 class EvidenceCache:

@@ -224,7 +224,7 @@ _NEXT_VERB = re.compile(
     r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
     r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
-_PRONOUN = re.compile(r"\b(?:it|they)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:[Ii]t|[Tt]hey)\b")
 _JOINED = 6  # maximum characters: " and "
 _RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;] ")

@@ -181,13 +181,14 @@ class Reading:
         return any(self.words[at].is_negator and not self._is_cut(*sorted((at, place))) for at in near)
 
     def exception_after(self, place: int) -> frozenset[str]:
-        """Return the concepts of an exception that follows the word in its sentence: "not … unless it is faulty"."""
-        rest = range(place + 1, min(place + _EXCEPTION_REACH, len(self.words)))
-        sentence = [at for at in rest if not self._is_cut(place, at)]
-        marks = [at for at in sentence if self.words[at].lower in _EXCEPTING]
-        return frozenset(
-            self.concepts[at] for at in sentence if marks and at > marks[0] and self.words[at].carries_meaning
-        )
+        """Return the concepts that only an exception after the word names: "not … unless it is faulty"."""
+        low, high = max(0, place - _EXCEPTION_REACH), min(place + _EXCEPTION_REACH, len(self.words))
+        sentence = [at for at in range(low, high) if not self._is_cut(*sorted((at, place)))]
+        mark = next((at for at in sentence if at > place and self.words[at].lower in _EXCEPTING), None)
+        if mark is None:
+            return frozenset()
+        ruled = {self.concepts[at] for at in sentence if at < mark}
+        return frozenset(self.concepts[at] for at in sentence if at > mark and self.words[at].carries_meaning) - ruled
 
     def _is_cut(self, first: int, last: int) -> bool:
         return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from groundwire.domain import Source, Unavailable
-from groundwire.evidence.index import Context
 
 State = Literal["ready", "loading", "failed", "off"]
 
@@ -42,13 +41,6 @@ class Entailment:
 
 Opinion = Entailment | Unavailable
 """A model's opinion on a claim, or the reason why there is none."""
-
-
-class Vectors(Protocol):
-    """Vectors of texts, to compare them by meaning. They may be used from any thread."""
-
-    def similarities(self, text: str, context: Context) -> Sequence[float]:
-        """Return the similarity (−1 to 1) of a text to each passage of a context, in order."""
 
 
 class EntailmentModel(Protocol):

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import groupby, pairwise
+from typing import Protocol
 
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.words import STOPWORDS, content_stems, same_meaning
-from groundwire.verifiers.entailment import Vectors
 
 MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
@@ -25,6 +25,13 @@ _MARKUP = re.compile(
     r"[*_`#>]+|\[(?=[^\[\]\n]*\]\()|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+",
     re.M,
 )
+
+
+class Vectors(Protocol):
+    """Vectors of texts, to compare them by meaning. They may be used from any thread."""
+
+    def similarities(self, text: str, context: Context) -> Sequence[float]:
+        """Return the similarity (−1 to 1) of a text to each passage of a context, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +120,17 @@ def _cover(
     """
     remaining = []
     for each in candidates:
-        own = each.stems | each.heading_stems
+        stated = each.stems | each.heading_stems
         weight = _CITED_WEIGHT if each.source.id in cited else 1.0
-        near = max(0.0, similar[each.place]) * len(stems) if similar else 0.0
-        remaining.append((each, own & stems, (own & wider) - stems, near, weight))
+        similarity = max(0.0, similar[each.place]) * max(1, len(stems)) if similar else 0.0
+        remaining.append((each, stated & stems, (stated & wider) - stems, similarity, weight))
     chosen: list[Passage] = []
     covered, room = frozenset[str](), limit
     while remaining and room > 0:
         gains = [
-            weight * (len(said - covered) + 0.5 * len(also - covered) + _COVERED_WEIGHT * len(said & covered) + near)
-            for _, said, also, near, weight in remaining
+            weight
+            * (len(own - covered) + 0.5 * len(other - covered) + _COVERED_WEIGHT * len(own & covered) + similarity)
+            for _, own, other, similarity, weight in remaining
         ]
         at = max(range(len(gains)), key=lambda at: (gains[at], -remaining[at][0].place))
         best = remaining[at][0]

@@ -131,15 +131,15 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
     similar = evidence.similarities or (0.0,) * len(evidence.passages)
     found = [
-        (each, known_places(reading, each), near)
-        for each, near in zip(evidence.passages, similar, strict=True)
+        (each, known_places(reading, each), max(0.0, similarity))
+        for each, similarity in zip(evidence.passages, similar, strict=True)
         if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
     counts = Counter(at for _, places, _ in found for at in places)
 
-    def closeness(passage: Passage, places: set[int], near: float) -> float:
+    def closeness(passage: Passage, places: set[int], similarity: float) -> float:
         discount: float = max(_SHORT, len(passage.words)) ** _LENGTH_POWER
-        return math.fsum(1 / counts[at] for at in places) / discount + near
+        return math.fsum(1 / counts[at] for at in places) / discount + similarity
 
     found.sort(key=lambda each: (-closeness(*each), each[0].place))
     return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places, _ in found]

@@ -90,7 +90,8 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
-        if any(not evidence.exception_after(near).isdisjoint(claim.concepts) for near in found):
+        asserted = [each for at, each in enumerate(claim.concepts) if at not in claim.negated]
+        if any(not evidence.exception_after(near).isdisjoint(asserted) for near in found):
             continue
         if not is_refuted and (all(evidence.has_negator_near(near) for near in found) if denied else claim.denies):
             continue  # both texts negate something near the word, in different wording

@@ -350,6 +350,7 @@ ALLOYS = (
 LAB = "| Sample | mass (g) | time (ms) |\n|---|---|---|\n| A | 12.45 | 412 |\n| B | 11.90 | 438 |"
 YEARS = " |  | Year Ended May 31, | \n | 2019 | 2018\nNet sales | $5,563.7 | $5,875.0\nCosts | 4,100.0 | 4,200.0"
 DELIVERY = "Delivery is free from 80 euros; below that it costs 6 euros."
+STAFF = "The marketing department has 20 employees; the IT department has 5 employees."
 PLANS = "The basic plan costs 12 euros a month; the plus plan is 19 euros."
 WHOSE = [
     # id, source, claim, is it supported?
@@ -379,6 +380,7 @@ WHOSE = [
     ("other currency than the table's", YEARS, "Costs in 2019 were €4,100.0.", False),
     ("a threshold beside a price", DELIVERY, "Delivery costs nothing once you spend 80 euros.", True),
     ("a price whose subject is a pronoun", DELIVERY, "Delivery of a small order costs 6 euros.", True),
+    ("a name spelled like a pronoun", STAFF, "The marketing department has 5 employees.", False),
     ("a price, by the other thing's verb", PLANS, "The plus plan costs 12 euros.", False),
 ]
 
