@@ -2,8 +2,9 @@
 
     python -m bench.everyday [--suite SUITE] [--model MODEL] [--json OUT] [--errors]
 
-The documents and sentences of both suites, everyday and everyday_fresh (in suites/), were written by nobody who wrote
-training data, and nothing is tuned on them. The first was measured after several trainings, the second after one.
+The documents and sentences of the suites (in suites/) were written by nobody who wrote training data, and nothing is
+tuned on them. The first was measured after several trainings, the second after one. In everyday_balanced, half of the
+right, of the contradicted and of the unsupported sentences each are in free words, the others near the document's.
 MODEL is shipped, a folder or a hub id. A right sentence that is flagged is a false alarm, a wrong one that is not is a
 miss.
 """
@@ -29,6 +30,7 @@ from groundwire.judge import Judge
 from groundwire.scoring.aggregate import answer_support
 from groundwire.text.words import content_stems
 
+SUITES = ("everyday", "everyday_fresh", "everyday_balanced", "instructions")
 _ALARMS = ("unsupported", "contradicted")
 
 
@@ -107,7 +109,7 @@ def phenomena(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def main() -> None:
     """Print the table, and write the figures."""
     parser = argparse.ArgumentParser(description="Measures verdicts on twenty everyday documents.")
-    parser.add_argument("--suite", default="everyday", choices=("everyday", "everyday_fresh", "instructions"))
+    parser.add_argument("--suite", default="everyday", choices=SUITES)
     parser.add_argument("--model", default="shipped")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--errors", action="store_true", help="print every sentence that was judged wrongly")
