@@ -24,23 +24,25 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 
-def _free(names: str) -> list[str]:
-    return [f"facts_free_{name}" for name in names.split()]
+def _free(letters: str) -> list[str]:
+    return [f"facts_free_{letter}" for letter in letters]
 
 
 KINDS = {
-    "documents": ("documents", "facts_contracts", "facts_technical", *_free("c h")),
-    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", *_free("a e n s w yd yg yl yy")),
-    "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat", *_free("o ya yj")),
-    "meaning": ("meaning", "minimal_pairs", "facts_pairs", *_free("k q v yc yi")),
+    "documents": ("documents", "facts_contracts", "facts_technical", *_free("ch")),
+    "everyday": ("facts_leaflets", "facts_rules", "facts_everyday", *_free("aens")),
+    "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat", *_free("o")),
+    "meaning": ("meaning", "minimal_pairs", "facts_pairs", *_free("kq")),
     "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps", *_free("l")),
-    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", *_free("d i x ye ym")),
-    "summaries": ("summaries", "facts_knowledge", *_free("b f j r yf")),
-    "prose": ("business", "people_society", "technology_science", *_free("p yh z")),
+    "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers", *_free("di")),
+    "summaries": ("summaries", "facts_knowledge", *_free("bfjr")),
+    "prose": ("business", "people_society", "technology_science", *_free("p")),
     "news": ("facts_news", "facts_reference"),
-    "structured": ("structured", "facts_records", "facts_tables", "facts_cells", *_free("g m t u yb yk")),
+    "structured": ("structured", "facts_records", "facts_tables", "facts_cells", *_free("gmt")),
 }
-"""How the names of the files of schemas begin, by kind."""
+"""How the names of the files of schemas begin, by kind. The texts from `facts_free_u` on stay out: with them, ranking of
+the other sets, left out one by one, is no better.
+"""
 
 _MAX_CLAIMS = 750  # of a kind
 
@@ -65,8 +67,9 @@ def _schemas(schemas: Sequence[Schema]) -> dict[str, list[dict[str, object]]]:
         if not example.lead:
             label = int(example.label != SUPPORTED)
             row = {"id": str(number), "context": [example.evidence], "answer": example.claim, "label": label}
-            kind = next((kind for kind, names in KINDS.items() if example.origin.startswith(names)), example.origin)
-            rows[f"claims_{kind}"].append(row)
+            kind = next((kind for kind, names in KINDS.items() if example.origin.startswith(names)), None)
+            if kind:
+                rows[f"claims_{kind}"].append(row)
     chance = random.Random(0)  # noqa: S311
     return {name: chance.sample(each, min(_MAX_CLAIMS, len(each))) for name, each in rows.items()}
 

@@ -19,9 +19,9 @@ LEAFLET = (
 
 def test_the_model_separates_right_from_wrong_on_everyday_documents() -> None:
     found = figures(measure(by_judge(load_judge())))
-    assert found["auroc"] > 0.895
-    assert found["false_alarms"] < 0.12
-    assert found["misses"] < 0.25
+    assert found["auroc"] > 0.92
+    assert found["false_alarms"] <= 0.12
+    assert found["misses"] <= 0.20
 
 
 def test_its_sums_of_products_saturate_on_no_processor() -> None:
