@@ -40,8 +40,8 @@ KINDS = {
     "news": ("facts_news", "facts_reference"),
     "structured": ("structured", "facts_records", "facts_tables", "facts_cells", *_free("gmt")),
 }
-"""How the names of the files of schemas begin, by kind. The texts from `facts_free_u` on stay out: with them, the ranking
-of other sets is no better.
+"""How the names of the files of schemas begin, by kind. The texts from `facts_free_u` on stay out: with them, the
+ranking of other sets is no better.
 """
 
 _MAX_CLAIMS = 750  # of a kind
