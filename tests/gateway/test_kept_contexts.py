@@ -91,14 +91,14 @@ def test_incompletely_read_evidence_is_not_cached() -> None:
 
 
 def test_memory_is_bounded_and_the_exchanges_used_last_stay() -> None:
-    cache = EvidenceCache(max_bytes=30_000)
+    cache = EvidenceCache(max_bytes=37_500)
     texts = [f"The walrus number {at} lives in Oslo. " * 10 for at in range(20)]
     first = cache.prepare(exchange(texts[0]), never)
     second = cache.prepare(exchange(texts[1]), never)
     for text in texts[2:]:
         cache.prepare(exchange(text), never)
         assert is_same(cache.prepare(exchange(texts[0]), never), first)
-    assert cache._recent.size <= 30_000
+    assert cache._recent.size <= 37_500
     assert not is_same(cache.prepare(exchange(texts[1]), never), second)
 
 
