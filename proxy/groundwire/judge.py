@@ -163,7 +163,7 @@ class Judge:
         opened = Opened(tuple(found))
         if not is_ready:
             return opened
-        questions = tuple(self._question(case, context) for case in opened.open)
+        questions = tuple(self._question(case, context, vectors) for case in opened.open)
         return replace(opened, questions=questions, is_asked=True)
 
     def close(
@@ -189,13 +189,13 @@ class Judge:
         except Exception:  # noqa: BLE001 - a failing model must not cost a verdict; the model logs it
             return [Unavailable("error")] * len(questions)
 
-    def _question(self, case: _Case, context: Context) -> Question:
+    def _question(self, case: _Case, context: Context, vectors: Vectors | None) -> Question:
         """Return the question to the model about a claim."""
         claim, evidence = case.read, case.evidence or Evidence()
         text, lead = plain_text(claim.text), plain_text(claim.lead)
         if not self.max_chars:
             return Question(text, lead, evidence.text)
-        sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context), self._vectors)
+        sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context), vectors)
         return Question(text, lead, evidence.text, sources)
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed, vectors: Vectors | None) -> _Case:
