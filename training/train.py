@@ -1,10 +1,12 @@
 """Train the entailment model.
 
     python -m training.train CLAIMS PUBLIC BASE RUN [--passes 6] [--rate 2e-4] [--threads 1]
+    torchrun --nproc-per-node 2 -m training.train CLAIMS PUBLIC BASE RUN ...
 
 CLAIMS is a folder of claim schemas, PUBLIC the examples that `training.public` wrote, BASE the encoder to start from,
 RUN a folder for checkpoints and the log. A run that was interrupted goes on with the pass that it was in. The schemas
-are read again towards the end of each pass, for the next one.
+are read again towards the end of each pass, for the next one. Processes that torchrun starts train on other examples
+each, take the mean of their weights every 20 steps, and write to RUN/0, RUN/1 and so on.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
+from torch import distributed
 from torch.nn import functional
 
 from groundwire.backends.pairs import CLAIM, MISSING
@@ -35,10 +39,11 @@ from training.schemas import read_schemas
 _WARM_UP = 60  # steps
 _DECAY = 0.998  # of the average of the weights, per step
 _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
-_LOG_EVERY, _STORE_EVERY = 50, 200  # steps
+_LOG_EVERY, _STORE_EVERY, _MEAN_EVERY = 50, 200, 20  # steps
 _DRAWN_AT = 0.75  # part of a pass after which the examples of the next one are drawn
 _UNRELATED = 0.1  # share of the public examples whose evidence is replaced
 _MAX_SHARE = 2.5
+_SEEDS_APART = 500  # seeds of two processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,7 @@ class Plan:
     rate: float
     final: float
     share: float
-    schemas: float
-    facts: float
+    shares: Mapping[str, float]
     minutes: float
     frozen: int
     seed: int
@@ -72,10 +76,15 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
-    parser.add_argument("--schemas", type=float, default=1.0, help="the share of schemas without facts in each pass")
-    parser.add_argument("--facts", type=float, default=1.0, help="the share of schemas with facts in each pass")
+    parser.add_argument(
+        "--shares",
+        nargs="*",
+        default=[],
+        metavar="NAME=SHARE",
+        help="the share, in each pass, of schemas of files whose name begins so; the first that fits, else all",
+    )
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
-    parser.add_argument("--start", type=Path, help="weights to go on from")
+    parser.add_argument("--weights", type=Path, help="weights to go on from")
     parser.add_argument("--frozen", type=int, default=-1, help="layers that stay as they are, with the embeddings")
     parser.add_argument("--seed", type=int, default=0, help="another one draws other values and other public examples")
     parser.add_argument(
@@ -84,20 +93,27 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    folders = given.claims, given.public, given.base, given.run
-    how = (
+    rank = int(os.environ.get("RANK", "0"))
+    run = given.run / str(rank) if "RANK" in os.environ else given.run
+    shares = {name: float(share) for name, _, share in (each.partition("=") for each in given.shares)}
+    plan = Plan(
+        given.claims,
+        given.public,
+        given.base,
+        run,
         given.passes,
         given.rate,
         given.final,
         given.share,
-        given.schemas,
-        given.facts,
+        shares,
         given.minutes,
         given.frozen,
-        given.seed,
+        given.seed + rank * _SEEDS_APART,
         given.bf16,
+        time.time(),
+        given.weights,
     )
-    train(Plan(*folders, *how, time.time(), given.start))
+    train(plan, Peers())
 
 
 def examples_of(plan: Plan, at: int) -> list[Tokens]:
@@ -107,9 +123,13 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
     examples = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
     every = read_schemas(plan.claims, "training")
-    schemas = [each for each in every if chance.random() < (plan.facts if each.facts else plan.schemas)]
+    schemas = [each for each in every if chance.random() < _share(plan, each.origin)]
     examples += draw_examples(schemas, at)
     return decorrelated(list(tokenized(examples, load_tokenizer(plan.base))))
+
+
+def _share(plan: Plan, origin: str) -> float:
+    return next((share for name, share in plan.shares.items() if origin.startswith(name)), 1.0)
 
 
 def _with_unrelated(examples: Sequence[Example], chance: random.Random) -> Iterator[Example]:
@@ -145,9 +165,33 @@ def _overlap(example: Tokens) -> int:
     return round(5 * (1 - missing / (missing + sum(each == CLAIM for each in example.types))))
 
 
-def train(plan: Plan) -> None:
+class Peers:
+    """The processes that train together, this one alone unless torchrun started it.
+
+    `ended` is whether one of them has finished; then all do.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        if "RANK" in os.environ:
+            distributed.init_process_group("gloo")
+
+    def average(self, model: Judge, *, ends: bool = False) -> None:
+        """Set the trained weights to their mean over all processes, each of which has to call this."""
+        if not distributed.is_initialized():
+            return
+        trained = [each.data for each in model.parameters() if each.requires_grad]
+        flat = torch.cat([*(each.flatten() for each in trained), torch.tensor([float(ends)])])
+        distributed.all_reduce(flat)
+        *means, ended = (flat / distributed.get_world_size()).split([*(each.numel() for each in trained), 1])
+        for own, mean in zip(trained, means, strict=True):
+            own.copy_(mean.view_as(own))
+        self.ended = bool(ended)
+
+
+def train(plan: Plan, peers: Peers) -> None:
     """Run all passes that are left, and store the state after each and every few minutes."""
-    torch.manual_seed(0)
+    torch.manual_seed(plan.seed)
     plan.run.mkdir(parents=True, exist_ok=True)
     model = from_base(plan.base)
     if plan.start:
@@ -166,18 +210,21 @@ def train(plan: Plan) -> None:
                 coming = pool.submit(examples_of, plan, following)
 
             every = batches(found, random.Random(at))  # noqa: S311
-            steps = _one_pass(plan, at, every, steps, model, average, optimizer, draw_next)
+            steps = _one_pass(plan, peers, at, every, steps, model, average, optimizer, draw_next)
             state = {"at": at + 1, "steps": steps, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
             torch.save(state, plan.run / "last.pt")
             torch.save(average, plan.run / "average.pt")
             _log(plan.run, {"pass": at + 1, "examples": len(found)} | _measured(plan, model, average))
-            if (time.time() - plan.started) / 60 >= plan.minutes:
+            if peers.ended or (time.time() - plan.started) / 60 >= plan.minutes:
                 coming.cancel()
-                return
+                break
+    if not peers.ended:
+        peers.average(model, ends=True)
 
 
 def _one_pass(
     plan: Plan,
+    peers: Peers,
     at: int,
     every: Sequence[Sequence[Tokens]],
     steps: int,
@@ -191,7 +238,7 @@ def _one_pass(
     start, tokens, lost = time.time(), 0, 0.0
     for step, examples in enumerate(every, start=1):
         done = max((at + step / len(every)) / plan.passes, (time.time() - plan.started) / 60 / plan.minutes)
-        if done >= 1 and step < len(every):
+        if peers.ended or (done >= 1 and step < len(every)):
             return steps
         rate = plan.rate * (plan.final + (1 - plan.final) * 0.5 * (1 + math.cos(math.pi * done)))
         for group in optimizer.param_groups:
@@ -205,6 +252,8 @@ def _one_pass(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         steps += 1
+        if steps % _MEAN_EVERY == 0:
+            peers.average(model)
         _blend(average, model, min(_DECAY, (steps + 1) / (steps + 10)))
         tokens, lost = tokens + int(batch.mask.sum()), lost + loss.item()
         if step % _LOG_EVERY == 0:

@@ -121,6 +121,6 @@ def test_documents_of_facts_give_a_claim_every_label(tmp_path: Path):
 def test_twins_contradict_each_other():
     right, wrong = "The library closes at six on Fridays.", "The library closes at four on Fridays."
     schema = Schema("x", {}, ["Text."], [("supported", right), ("contradicted", wrong)])
-    found = [each for seed in range(20) for each in turned(schema, [right], {}, {}, random.Random(seed))]
+    found = [each for seed in range(100) for each in turned(schema, [right], {}, {}, random.Random(seed))]
     assert {(each.claim, each.evidence) for each in found} == {(right, wrong), (wrong, right)}
     assert all(each.label == CONTRADICTED and each.wrong for each in found)
