@@ -18,7 +18,8 @@ UNKNOWN = -1.0
 """The label of a token of which nobody knows whether it is wrong."""
 MAX_TOKENS = 256  # of a pair
 _BATCH_TOKENS = 4096  # padding included
-_STEP = 16  # batches are padded to a multiple of it
+STEP = 16
+"""Batches are padded to a multiple of it: a processor compiles its products for each new length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def batches(examples: Sequence[Tokens], chance: random.Random) -> list[list[Toke
     """Put examples of about one length into batches, in random order."""
     found: list[list[Tokens]] = [[]]
     for each in sorted(examples, key=lambda each: len(each.ids) + chance.random() * 10):
-        if (len(found[-1]) + 1) * (-(-len(each.ids) // _STEP) * _STEP) > _BATCH_TOKENS:
+        if (len(found[-1]) + 1) * (-(-len(each.ids) // STEP) * STEP) > _BATCH_TOKENS:
             found.append([])
         found[-1].append(each)
     chance.shuffle(found)
@@ -82,7 +83,7 @@ def batches(examples: Sequence[Tokens], chance: random.Random) -> list[list[Toke
 
 def padded(batch: Sequence[Tokens]) -> Batch:
     """Return a batch as tensors, all of one length."""
-    longest = -(-max(len(each.ids) for each in batch) // _STEP) * _STEP
+    longest = -(-max(len(each.ids) for each in batch) // STEP) * STEP
     return Batch(
         ids=torch.tensor([_filled(each.ids, 0, longest) for each in batch]),
         mask=torch.tensor([_filled([1] * len(each.ids), 0, longest) for each in batch]),

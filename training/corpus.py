@@ -240,11 +240,10 @@ def selected(example: Example, limit: int = MAX_WORDS) -> Example:
 
 
 def shortened(example: Example, chance: random.Random) -> Example:
-    """Return the example with selected evidence; half of the time, where a passage or two have all that it has of most
-    of the claim's words, with these alone.
+    """Return the example with selected evidence, half of the time with the least that has the same words of the claim.
 
-    Without that, most examples with little evidence are wrong twins of it, and a model takes a right claim in nearly
-    the words of a short source for contradicted.
+    Less is tried where the evidence has most of these words. Without that, most examples with little evidence are
+    wrong twins of it, and a model takes a right claim in nearly the words of a short source for contradicted.
     """
     found = selected(example, chance.choice(LIMITS))
     own = set(_WORD.findall(example.claim.lower()))

@@ -13,12 +13,12 @@ from torch import nn
 from torch.nn import functional
 
 from groundwire.backends.pairs import CLAIM, MISSING
+from training.batches import STEP
 
 TYPES = 5
 """Token types, see `groundwire.backends.pairs`."""
 
 
-_STEP = 16  # the number of claims' tokens that training computes in the last layer is a multiple of it
 _DROPPED = 0.1  # share of the channels that a layer does not add while it is trained
 
 
@@ -113,8 +113,8 @@ class Judge(nn.Module):
         added = None if mask is None else ((1.0 - mask.to(hidden.dtype)) * -10000.0)[:, None, None, :]
         claim = ((types == CLAIM) | (types == MISSING)).to(hidden.dtype)
         claimed = claim.sum(1).max().to(torch.long)
-        if self.training:  # few lengths: a product of each new shape is compiled
-            claimed = (-(-claimed // _STEP) * _STEP).clamp(max=ids.shape[1])
+        if self.training:
+            claimed = (-(-claimed // STEP) * STEP).clamp(max=ids.shape[1])
         for layer in self.layers[:-1]:
             hidden = layer(hidden, added)
         hidden, claim = self.layers[-1](hidden, added, claimed), claim[:, :claimed]
