@@ -72,10 +72,11 @@ def test_a_request_over_capacity_and_queue_gets_retry_after(upstream: Upstream, 
     assert post_chat(proxy.port, CHAT).status == 200
 
 
-def test_those_in_line_are_answered_in_their_turn(upstream: Upstream, start_proxy) -> None:
+@pytest.mark.parametrize("padding", [0, 200_000], ids=["a small body", "a body larger than is read ahead"])
+def test_those_in_line_are_answered_in_their_turn(upstream: Upstream, start_proxy, padding: int) -> None:
     proxy = start_proxy(server={"max_concurrent": 1, "queue": 1, "queue_timeout": "20s"})
     with held(upstream, proxy.port, 1) as release, RawClient(proxy.port) as waiting:
-        waiting.send("POST", "/v1/chat/completions", JSON_HEADERS, BODY)
+        waiting.send("POST", "/v1/chat/completions", JSON_HEADERS, BODY + b" " * padding)
         until(lambda: {"part": "traffic", "reason": "overload"} in degraded(proxy.port))
         assert post_chat(proxy.port, CHAT).status == 503
         release.set()
