@@ -236,7 +236,7 @@ class Judge:
         """Select the evidence of a claim, unless a number or a value of a database settles it."""
         if any(_is_settled(case.claim, each, context) for each in case.verdicts):
             return
-        if case.numeric and is_bare_number(case.claim):
+        if case.numeric and is_bare_number(case.claim) and not (self.max_chars and case.claim.lead):
             case.verdicts.append(case.numeric)
             return
         if case.numeric and not case.verdicts and is_certain(case.claim, case.numeric, context):
@@ -319,12 +319,14 @@ def _verdicts_of_language_model(case: _Case, answer: Entailment, context: Contex
 
 
 def _objections(case: _Case, context: Context) -> Iterator[Objection]:
-    """Yield the objections of exact checks to a claim."""
+    """Yield what exact checks say of a claim. A supported number counts if it is derived or all words stand with it."""
     numbers = case.numeric
-    if numbers is not None and numbers.label in ("unsupported", "contradicted"):
-        yield Objection("numbers", numbers.reason)
+    if numbers is not None and (
+        numbers.label != "supported" or numbers.method == "derived" or is_stated_together(case.claim, numbers, context)
+    ):
+        yield Objection("numbers", numbers.label, numbers.reason)
     for found in _checked("statement", lambda: denial(case.claim, context)):
-        yield Objection("wording", found.reason)
+        yield Objection("wording", found.label, found.reason)
 
 
 def _is_settled(claim: Claim, verdict: Verdict, context: Context) -> bool:

@@ -83,6 +83,29 @@ def test_a_rule_that_disagrees_lowers_confidence_and_is_named(text: str, objecti
     assert (doubted.confidence or 0) < (plain.confidence or 0)
 
 
+def test_a_rule_that_disagrees_with_a_rejection_is_named() -> None:
+    report = Source("farm", "source", "Profit was 80 million in 2022 and 100 million in 2023.", title="the report")
+    text = "Profit rose by 25 percent from 2022 to 2023."
+    derived, silent = (judged(text, Fake(opinion), Context([report])) for opinion in (DENIED, SILENT))
+    for judgement in (derived, silent):
+        assert judgement.verdict.label != "supported"
+        assert "The check of numbers disagrees: The source states" in judgement.verdict.reason
+        assert "25 percent follows from the source:" in judgement.verdict.reason
+    assert derived.verdict.score > DENIED.supported
+    denied = judged("Injuries have been reported so far.", Fake(SILENT)).verdict
+    assert (denied.label, denied.score) == ("unsupported", SILENT.supported)
+    assert "The check of wording disagrees: the report denies" in denied.reason
+
+
+def test_a_number_that_leans_on_a_sentence_is_sent_to_the_model() -> None:
+    accounts = Context([Source("farm", "source", "Revenue was 5 million in 2019. Costs were 7 million in 2019.")])
+    model = Fake(DENIED)
+    judge = Judge(model, max_chars=4000, fallback=Judge())
+    claim = Claim("c1", "It was 7 million.", 0, 17, lead="Revenue for 2019 is reported.")
+    assert judge.one(claim, accounts, Policy()).verdict.label == "contradicted"
+    assert [each.lead for each in model.asked] == ["Revenue for 2019 is reported."]
+
+
 def test_a_wrong_number_that_the_model_calls_unmentioned_is_not_contradicted() -> None:
     judgement = judged("Norrin Energy gladly paid 5 million euros for the harbour.", Fake(SILENT))
     assert judgement.verdict.label == "unsupported"

@@ -170,7 +170,10 @@ def test_a_number_that_a_passage_about_the_same_states_otherwise_is_named_in_the
     text = "The operator, Norrin Energy, gladly paid 5 million euros for a harbour that serves the maintenance ships."
     verdict = judged(text, Fake(Entailment(0.9)), combination=fitted)
     assert (verdict.label, verdict.method) == ("contradicted", "model")
-    assert verdict.reason == "5 million euros differs from 4 million euros, which the source states."
+    assert verdict.reason == (
+        "the wind farm's page says 4 million euros, the answer says 5 million euros: "
+        '"Its operator, Norrin Energy, paid 4 million euros for a harbour that serves the maintenance ships".'
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
 
 _MAX_CANDIDATES = 16
+_MAX_QUOTED_CHARS = 160
 _CHARS_PER_WORD = 8  # English prose, with spaces, punctuation and a margin
 _COVERED_WEIGHT = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
 _CITED_WEIGHT = 1.5  # weight of a passage of a cited source; others weigh 1
@@ -49,6 +50,14 @@ class Evidence:
 def plain_text(text: str) -> str:
     """Return the text on one line, without Markdown, plain tags of HTML, citation marks and soft hyphens."""
     return " ".join(_MARKUP.sub(" ", text.replace("\N{SOFT HYPHEN}", "")).split())
+
+
+def quoted(passage: Passage) -> str:
+    """Return the beginning of a passage in quotation marks, without its final stop, as for a reason."""
+    text = plain_text(passage.text)
+    if len(text) > _MAX_QUOTED_CHARS:
+        text = text[:_MAX_QUOTED_CHARS].rsplit(" ", 1)[0] + " …"
+    return f'"{text.rstrip(".")}"'
 
 
 def select_evidence(

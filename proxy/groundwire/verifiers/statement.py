@@ -12,17 +12,16 @@ from groundwire.domain import Citation, Claim, Label, Match, Verdict
 from groundwire.evidence.index import Context, Passage, cite
 from groundwire.policy import Policy
 from groundwire.text.reading import read_claim
-from groundwire.text.words import words
+from groundwire.text.words import Word, words
 from groundwire.verifiers.entailment import Entailment
 from groundwire.verifiers.quotes import find_quotes
-from groundwire.verifiers.selection import Evidence, plain_text
+from groundwire.verifiers.selection import Evidence, plain_text, quoted
 from groundwire.verifiers.signals import BARS, Combination, known_places, measure_signals, missing_words
 from groundwire.verifiers.verbatim import find_denial, find_verbatim
 
 _VETOED_SCORE = 0.3
 """The maximum probability of support of a claim with a veto that no model has read."""
 _MAX_CITED = 3
-_MAX_QUOTED_CHARS = 160  # characters of a passage in a reason
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
 _SHORT, _LENGTH_POWER = 6, 0.3
@@ -57,18 +56,26 @@ def combined_verdict(
         label = "contradicted" if is_contradicted else "unsupported"
     match: Match = "model" if found else "words"
     doubted = found.doubted if found else missing_words(claim, evidence)
-    reason, cited = explain(label, claim, evidence, score, doubted, match)
-    is_about_number = signals.wrong or (signals.absent and label == "unsupported")
-    if label != "supported" and numeric is not None and is_about_number:
+    missing = numeric.reason if numeric is not None and signals.absent else ""
+    reason, cited = explain(label, claim, evidence, score, doubted, match, missing)
+    if label != "supported" and numeric is not None and signals.wrong:
         reason, cited = numeric.reason, numeric.citations or cited
-    elif label == "contradicted" and veto is not None:
+    elif label == "contradicted" and veto is not None and _is_at_issue(claim, veto[0].place, found):
         why, passage = veto
-        reason = f"{why.reason[0].upper()}{why.reason[1:]}: {_quoted(passage)}, in {passage.source.name}."
+        reason = f"{why.reason[0].upper()}{why.reason[1:]}: {quoted(passage)}, in {passage.source.name}."
         cited = (passage.cite(score, match),)
     is_supported = label == "supported"
     return Verdict(
         "statement", label, round(score, 4), match, reason, cited, validated=int(is_supported), signals=tuple(signals)
     )
+
+
+def _is_at_issue(claim: Claim, place: int, found: Entailment | None) -> bool:
+    """Return whether the word at `place`, that of a veto, is in a phrase that the model doubts, if it doubts any."""
+    if found is None or not found.doubted or place < 0:
+        return True
+    stem = read_claim(plain_text(claim.text)).words[place].stem
+    return any(word.stem == stem for phrase in found.doubted for word in words(phrase))
 
 
 def explain(
@@ -78,15 +85,17 @@ def explain(
     score: float,
     doubted: tuple[str, ...] = (),
     match: Match = "model",
+    missing: str = "",
 ) -> tuple[str, tuple[Citation, ...]]:
     """Return the reason for a label, and citations of the passages closest to the claim.
 
-    For an unsupported claim, passages with less than a quarter of its words are not cited.
+    For an unsupported claim, `missing` says which of its numbers are not stated, if any, and passages with less than a
+    quarter of its words are not cited.
     """
     ranked = _ranked(claim, evidence)
     least = max(_MIN_SHARE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
     shown = [each for each, share in ranked if share >= least]
-    return _reason(label, ranked, doubted), tuple(each.cite(score, match) for each in shown[:_MAX_CITED])
+    return _reason(label, ranked, doubted, missing), tuple(each.cite(score, match) for each in shown[:_MAX_CITED])
 
 
 def exact_verdict(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
@@ -145,29 +154,27 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places, _ in found]
 
 
-def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:
+def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...], missing: str) -> str:
     """Return the reason for a label: the closest passage, and the doubted phrases that have a word that it lacks."""
     if not ranked:
-        return "Not stated in any source."
+        return missing or "Not stated in any source."
     best, share = ranked[0]
-    name, quoted = best.source.name, _quoted(best)
+    name, text = best.source.name, quoted(best)
     known = {word.stem for word in best.words}
-    new = [each for each in doubted if any(word.stem not in known for word in words(each))]
+    new = [each for each in doubted if any(_is_telling(word) and word.stem not in known for word in words(each))]
     phrases = ", ".join(f'"{each}"' for each in new[:_MAX_PHRASES])
     if label == "supported":
-        return f"{name} supports it: {quoted}."
+        return f"{name} supports it: {text}."
     if label == "contradicted":
-        return f"{name} says otherwise: {quoted}." + (f" The answer says {phrases}." if phrases else "")
+        return f"{name} says otherwise: {text}." + (f" The answer says {phrases}." if phrases else "")
     if share < _MIN_SHARE:
-        return "Not stated in any source."
-    return f"Not stated in {name}{f': {phrases}' if phrases else ''}. Closest: {quoted}."
+        return missing or "Not stated in any source."
+    missing = missing or (f"Not stated in {name}: {phrases}." if phrases else f"Not stated in {name}.")
+    return f"{missing} Closest: {text}."
 
 
-def _quoted(passage: Passage) -> str:
-    text = plain_text(passage.text)
-    if len(text) > _MAX_QUOTED_CHARS:
-        text = text[:_MAX_QUOTED_CHARS].rsplit(" ", 1)[0] + " …"
-    return f'"{text.rstrip(".")}"'
+def _is_telling(word: Word) -> bool:
+    return word.carries_meaning or word.is_negator or word.is_number
 
 
 _DISAGREEMENT = 0.5  # factor on the distance of a score from the threshold if a rule disagrees
@@ -175,9 +182,10 @@ _DISAGREEMENT = 0.5  # factor on the distance of a score from the threshold if a
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A rule that disagrees with the model, and its reason."""
+    """A rule that labels a claim otherwise than the model, its label and its reason."""
 
     rule: Literal["numbers", "wording"]
+    label: Label
     reason: str
 
 
@@ -187,15 +195,16 @@ def language_verdict(
     """Return the verdict of a language model.
 
     A claim that is not supported is labelled `contradicted` only if the model finds that likelier than the evidence not
-    mentioning it. Objections to a supported claim halve the distance of its score from the threshold.
+    mentioning it. An objection whether it is supported halves the distance of its score from the threshold.
     """
     bar, score = BARS[policy_name], found.supported
     silent = max(0.0, 1.0 - score - found.contradicted)
     label: Label = "supported" if score >= bar else "contradicted" if found.contradicted > silent else "unsupported"
-    objections = objections if label == "supported" else ()
-    if objections:
+    if any((each.label == "supported") != (label == "supported") for each in objections):
         score = bar + (score - bar) * _DISAGREEMENT
     reason, citations = explain(label, claim, evidence, score, found.doubted)
-    reason += "".join(f" The check of {each.rule} disagrees: {each.reason}" for each in objections)
+    agreeing = {label} if label == "supported" else {label, "unsupported"}
+    named = (each for each in objections if each.label not in agreeing)
+    reason += "".join(f" The check of {each.rule} disagrees: {each.reason}" for each in named)
     validated = int(label == "supported")
     return Verdict("statement", label, round(score, 4), "model", reason, citations, validated=validated)

@@ -74,7 +74,7 @@ def test_the_reason_shows_both_rates() -> None:
     context = Context([Source("s1", "source", "The fee is $10 per year.")])
     verdict = numeric.verify(Claim("c1", "The fee is $10 per month.", 0, 25), context, Policy())
     assert verdict is not None
-    assert verdict.reason == "$10 per month differs from $10 per year, which the source states."
+    assert verdict.reason == 's1 says $10 per year, the answer says $10 per month: "The fee is $10 per year".'
 
 
 @pytest.mark.parametrize(

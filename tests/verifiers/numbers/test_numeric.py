@@ -390,6 +390,23 @@ def test_a_number_is_of_its_own_thing_period_and_unit(source: str, text: str, ho
     assert (label(text, source) == "supported") is holds
 
 
+def test_the_reason_names_all_numbers_that_are_in_no_source_in_one_sentence() -> None:
+    verdict = check("It takes 300 guests, 40 speakers and 70 halls.", "The staff met in May.")
+    assert verdict is not None
+    assert verdict.reason == "300, 40 and 70 are in no source."
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [("The hall has 35 doors.", "thirty-five lamps"), ("Rent rose by 12.5 percent.", "12.50% of wool")],
+)
+def test_a_number_that_a_source_writes_otherwise_is_not_called_absent(text: str, stated: str) -> None:
+    others = " ".join(f"The {name} was painted in the colours of the town." for name in ("gate", "tower", "bridge") * 6)
+    verdict = check(text, f"{others} The depot holds {stated}.")
+    assert verdict is not None
+    assert verdict.reason.endswith("is in the sources only for something else.")
+
+
 def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
     verdict = check("Half the staff left.", "The staff met in May.")
     assert verdict is not None
@@ -402,24 +419,29 @@ def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
         (
             "The dose is up to 80 mg.",
             "The dose is more than 80 mg.",
-            "At most 80 mg differs from at least 80 mg, which the source states.",
+            's0 says at least 80 mg, the answer says at most 80 mg: "The dose is more than 80 mg".',
         ),
         (
             "The dose is 80 mg.",
             "The dose is more than 60 mg.",
-            "The source says at least 60 mg, which neither states nor excludes 80 mg.",
+            "s0 says at least 60 mg, which neither states nor excludes 80 mg.",
         ),
         (
             "He works three days.",
             "He works three days a week.",
-            "The source says three days a week, which neither states nor excludes three days.",
+            "s0 says three days a week, which neither states nor excludes three days.",
         ),
         (
             "Invoices are paid within 30 working days.",
             "Invoices are paid within 30 days.",
             "30 is in the sources only for something else.",
         ),
-        ("The iron result was 0.31 g/l.", WATER, "0.31 g/l differs from Result: 0.31 mg/l, which the source states."),
+        (
+            "The iron result was 0.31 g/l.",
+            WATER,
+            "s0 says Result: 0.31 mg/l, the answer says 0.31 g/l: "
+            '"Parameter: Iron | Result: 0.31 | Unit: mg/l | Limit: 0.20".',
+        ),
     ],
 )
 def test_reasons_show_bounds_and_rates(text: str, source: str, reason: str) -> None:

@@ -34,14 +34,14 @@ from groundwire.verifiers.numbers.candidates import (
 from groundwire.verifiers.numbers.derivation import CitedDerivation, apply_limit, derive_number
 from groundwire.verifiers.numbers.durations import FrequencyComparison, compare_frequencies, find_frequencies
 from groundwire.verifiers.quotes import decides_alone
-from groundwire.verifiers.selection import spell_out
+from groundwire.verifiers.selection import quoted, spell_out
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
     """The result for one quantity of the claim. `label` is None if the quantity asserts nothing about a source.
 
-    `stated` is the quantity as a source states it, in place of a reason.
+    In place of a reason, `stated` is the quantity as a source states it, `missing` one that is in no source.
     """
 
     label: str | None
@@ -52,6 +52,7 @@ class _Finding:
     flag: str = ""
     number: FlaggedNumber | None = None
     stated: str = ""
+    missing: str = ""
 
 
 _NO_FINDING = _Finding(None, "", "", 0.0)
@@ -121,7 +122,7 @@ def _frequency_finding(compared: FrequencyComparison) -> _Finding:
     if compared.agrees:
         return _stated_finding(written, cited)
     number = FlaggedNumber(written, "frequency", compared.claimed.low)
-    reason = f"{written} differs from {compared.stated.text}, which the source states."
+    reason = _differing(compared.parsed.passage, compared.stated.text, written)
     return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
 
 
@@ -186,9 +187,13 @@ def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> 
 
 
 def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
-    """Return whether any passage of the context has the number, or has the digits of a count as a measure."""
-    written = [word.stem for word in words(quantity.text) if word.is_number]
-    passages = query.context.nearest(written, _MAX_ELSEWHERE)
+    """Return whether any passage has the number, or has the digits of a count as a measure.
+
+    Of a long context, only passages that write the number in the same way are read.
+    """
+    passages: Sequence[Passage] = query.context.passages
+    if len(passages) > _MAX_ELSEWHERE:
+        passages = query.context.nearest([each.stem for each in words(quantity.text) if each.is_number], _MAX_NEAREST)
     query.work.spend(sum(len(passage.quantities) for passage in passages))
     stated = (other for passage in passages for other in passage.quantities)
     is_count = quantity.kind == "count"
@@ -219,7 +224,8 @@ def _match_finding(target: Binding, matching: Sequence[Candidate], candidates: S
         differs = f"{differs}; here it states {objected.instead.value}" if objected.instead else objected.differs
     cited = [objected.instead.cite()] if objected and objected.instead else []
     cited += [] if found.cite() in cited else [found.cite()]
-    reason = f"The source states {target.quantity.text}, but {differs}."
+    shown = f": {quoted(objected.instead.passage)}" if objected and objected.instead else ""
+    reason = f"The source states {target.quantity.text}, but {differs}{shown}."
     return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
 
 
@@ -332,20 +338,27 @@ def _mismatch_finding(target: Binding, candidates: Sequence[Candidate], differin
     about = of_period or about
     if about and (of_period or not near):
         best = likeliest(about)
-        reason = f"{quantity.shown} differs from {best.value}, which the source states."
+        reason = _differing(best.passage, best.value, quantity.shown)
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
         best = likeliest(near)
         if best.value == quantity.shown:
             return _absent_finding(quantity, _FOR_OTHER_THINGS)
-        reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
+        reason = f"{best.passage.source.name} says {best.value}, which neither states nor excludes {quantity.shown}."
         return _Finding("unsupported", "mismatch", reason, 0.3, (best.cite(),), "numeric_mismatch")
-    return _absent_finding(quantity, "is in no source")
+    return _absent_finding(quantity)
 
 
-def _absent_finding(quantity: Quantity, why: str) -> _Finding:
+def _differing(passage: Passage, stated: str, claimed: str) -> str:
+    """Return the reason for a number that differs from the one that a passage states."""
+    return f"{passage.source.name} says {stated}, the answer says {claimed}: {quoted(passage)}."
+
+
+def _absent_finding(quantity: Quantity, why: str = "") -> _Finding:
+    """Return the finding on a number that is in no source or, if `why` is given, not in one about the claim."""
     named = _TRAILING.sub("", quantity.text)  # not the last word of "half the"
-    return _Finding("unsupported", "absent", f"{named} {why}.", 0.2, (), "numeric_mismatch")
+    reason = f"{_capitalised(named)} {why}." if why else ""
+    return _Finding("unsupported", "absent", reason, 0.2, (), "numeric_mismatch", missing="" if why else named)
 
 
 def _is_incidental(query: Query, quantity: Quantity) -> bool:
@@ -379,7 +392,7 @@ def _both_ends(query: Query, claimed: Quantity, candidates: Sequence[Candidate])
 
 def _derived_finding(quantity: Quantity, found: CitedDerivation) -> _Finding:
     cited = tuple(passage.cite(0.8, "numeric") for passage in found.passages)
-    reason = f"{quantity.text} follows from the source: {found.formula}."
+    reason = f"{_capitalised(quantity.text)} follows from the source: {found.formula}."
     return _Finding("supported", "derived", reason, 0.8, cited)
 
 
@@ -427,17 +440,27 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
 
 
 def _reason(findings: Sequence[_Finding]) -> str:
-    """Return one sentence for all numbers that are stated, and one for each other finding."""
-    stated = list(dict.fromkeys(each.stated for each in findings if each.stated))
-    reasons = list(dict.fromkeys(each.reason for each in findings if each.reason))
-    if stated:
-        listed = " and ".join(filter(None, (", ".join(stated[:-1]), stated[-1])))
-        reasons.insert(0, f"The source states {listed}.")
-    return " ".join(reason[0].upper() + reason[1:] for reason in reasons)
+    """Return a sentence for all numbers that are stated, one for all that are in no source, one for each other."""
+    reasons = [each.reason for each in findings]
+    if stated := _listed([each.stated for each in findings]):
+        reasons.insert(0, f"The source states {stated}.")
+    if missing := _listed([each.missing for each in findings]):
+        reasons.append(f"{_capitalised(missing)} {'are' if ' and ' in missing else 'is'} in no source.")
+    return " ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the names, each once, as an enumeration in words."""
+    *first, last = dict.fromkeys(filter(None, names)) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 _FOR_OTHER_THINGS = "is in the sources only for something else"
-_MAX_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
+_MAX_ELSEWHERE, _MAX_NEAREST = 100, 20  # passages that are searched for a number that none about the claim has
 _MAX_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")
 _KNOWN_SPAN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
