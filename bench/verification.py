@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import sys
 import time
 from collections import defaultdict
@@ -34,6 +35,7 @@ from bench.texts import (
     tool_messages,
 )
 from groundwire.claims.answer import find_claims
+from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.dialects.dialect import read_messages
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.openai import CHAT
@@ -52,6 +54,7 @@ from groundwire.scoring.aggregate import Examined, summarise
 from groundwire.storage.cache import VerdictCache
 from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
+from groundwire.telemetry.telemetry import configure_logs
 from groundwire.verifiers.schema import read_evidence, validate_schema
 
 LENGTHS = {1_000: 100, 4_000: 100, 16_000: 40, 64_000: 15, 128_000: 10}
@@ -176,6 +179,13 @@ def by_scale(rounds: int) -> dict[str, dict[str, float]]:
     return watch.figures()
 
 
+def log_to_nowhere() -> None:
+    """Configure logs as the server does: its lines are part of the cost."""
+    shown, sys.stderr = sys.stderr, open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open as long as the logger
+    configure_logs(TelemetrySettings())
+    sys.stderr = shown
+
+
 async def in_service(watch: Stopwatch, tokens: int, rounds: int, judge: Judge) -> None:
     """Examine answers as in service; the same ones again; and new answers about the same documents."""
     workers = Workers(1, 64)
@@ -232,6 +242,7 @@ def run(lengths: Mapping[int, int], sections: tuple[str, ...], judged_by: str) -
     if "scale" in sections:
         result["by_scale"] = by_scale(max(3, rounds // 3))
     if "service" in sections:
+        log_to_nowhere()
         service = Stopwatch()
         for tokens in (1_000, 4_000):
             asyncio.run(in_service(service, tokens, rounds * 2, judge))
