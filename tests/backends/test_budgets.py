@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from groundwire.backends.budgets import Cited, budgets
-from groundwire.domain import Budget, Citation, Source
+from groundwire.domain import Budget, Citation, Claim, Estimate, Method, Probability, Source
+from groundwire.features.information_budget import MARKER, label_of
 from groundwire.scoring.budget import signed_bits
 from tests.backends.asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, chatting
 from tests.servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
@@ -104,6 +107,80 @@ def test_samples_have_a_target_of_their_own(believer: Believer) -> None:
     believer.manner = Manner(logprobs=False, known={STATED_CLAIM.text: 0.0})
     (budget,) = measured(believer, Cited(SILENT_CLAIM), has_logprobs=False)
     assert (budget.target, budget.status) == (0.7, "ambiguous")
+
+
+@dataclass(frozen=True)
+class TwoBeliefs:
+    """An estimator that believes every claim with `p1`, and with `p0` where the evidence was removed."""
+
+    p1: float
+    p0: float
+    method: Method = "logprobs"
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        value = self.p0 if any(MARKER in source.text for source in context) else self.p1
+        return Probability(value, value, value, self.method)
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        return [await self.estimate_probability(each, context) for each in claims]
+
+
+def believed(p1: float, p0: float, stated: float, method: Method = "logprobs") -> Budget:
+    asked = Cited(replace(STATED_CLAIM, stated_confidence=stated))
+    (budget,) = asyncio.run(budgets([asked], CONTEXT, TwoBeliefs(p1, p0, method)))
+    return budget
+
+
+@pytest.mark.parametrize(
+    ("stated", "method", "target", "status"),
+    [
+        pytest.param(1.0, "logprobs", 0.95, "not_entailed", id="certain"),
+        pytest.param(0.9, "logprobs", 0.95, "not_entailed", id="plain"),
+        pytest.param(0.8, "logprobs", 0.8, "supported", id="80 %"),
+        pytest.param(0.4, "logprobs", 0.55, "supported", id="perhaps"),
+        pytest.param(0.8, "service", 0.8, "supported", id="a service"),
+        pytest.param(0.8, "samples", 0.7, "supported", id="samples, 80 %"),
+        pytest.param(0.6, "samples", 0.6, "supported", id="samples, may"),
+        pytest.param(0.7, "verifier", 0.55, "supported", id="the embedded verifier"),
+    ],
+)
+def test_the_evidence_of_a_claim_has_to_reach_its_stated_confidence(
+    stated: float, method: Method, target: float, status: str
+) -> None:
+    budget = believed(0.85, 0.5, stated, method)
+    assert (budget.target, budget.status) == (target, status)
+    assert budget.budget_gap is None or (budget.budget_gap > 0) is (status == "not_entailed")
+
+
+def test_the_stated_confidence_decides_whether_p0_is_estimated() -> None:
+    assert believed(0.85, 0.5, 0.9).p0 is None
+    assert believed(0.85, 0.5, 0.8).p0
+
+
+def test_a_claim_is_known_without_the_evidence_if_that_reaches_its_stated_confidence() -> None:
+    assert believed(0.99, 0.85, 0.8).status == "prior_leak"
+    assert believed(0.99, 0.85, 0.9).status == "supported"
+
+
+def test_a_citation_is_decorative_at_the_stated_confidence(believer: Believer) -> None:
+    hedged = replace(STATED_CLAIM, stated_confidence=0.7)
+    (budget,) = measured(believer, Cited(hedged, (WHOLE, WEATHER)))
+    assert (budget.target, budget.status, budget.decorative) == (0.7, "decorative_citation", (1,))
+
+
+@pytest.mark.parametrize(
+    ("p1", "p0", "stated", "status", "label"),
+    [
+        pytest.param(0.35, 0.7, 0.6, "not_entailed", "unsupported", id="doubted"),
+        pytest.param(0.03, 0.7, 0.6, "contradicted", "unsupported", id="disbelieved, perhaps for lack of evidence"),
+        pytest.param(0.03, 0.97, 0.6, "contradicted", "contradicted", id="firmly believed without the evidence"),
+    ],
+)
+def test_a_hedged_claim_is_not_contradicted_more_easily(
+    p1: float, p0: float, stated: float, status: str, label: str
+) -> None:
+    hedged, plain = believed(p1, p0, stated), believed(p1, p0, 0.9)
+    assert (hedged.status, label_of(hedged)) == (status, label) == (plain.status, label_of(plain))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from groundwire.domain import BudgetStatus, Estimate, Probability, Unavailable
+from groundwire.claims.answer import find_claims
+from groundwire.domain import BudgetStatus, Claim, Estimate, Method, Probability, Unavailable
 from groundwire.features.probe import exactly
+from groundwire.policy import Policy
 from groundwire.scoring.budget import (
     LABELS,
     TARGET,
+    TARGETS,
     Ablation,
+    claim_target,
     gap_bits,
     gap_bounds,
     is_flagged,
@@ -197,6 +201,28 @@ def test_no_model_is_called_without_context_or_for_an_unknown_citation() -> None
 def test_a_target_that_a_claim_and_its_negation_could_both_reach_is_refused(target: float) -> None:
     with pytest.raises(ValueError, match="target"):
         measure(exactly(0.5), exactly(0.5), target=target)
+
+
+@pytest.mark.parametrize(
+    ("answer", "target"),
+    [
+        ("Revenue rose in 2023.", 0.95),
+        ("Revenue definitely rose in 2023.", 0.95),
+        ("Revenue probably rose in 2023.", 0.7),
+        ("Revenue may have risen in 2023.", 0.6),
+        ("Revenue rose in 2023 (80% confident).", 0.8),
+        ("Perhaps revenue rose in 2023.", 0.55),
+    ],
+)
+def test_the_target_of_a_claim_is_the_confidence_that_the_answer_states(answer: str, target: float) -> None:
+    (claim,) = find_claims(answer, Policy(verify_hedged=True)).claims
+    assert claim_target(claim, "logprobs") == target
+
+
+@given(shares, shares, st.sampled_from(get_args(Method)))
+def test_a_target_never_falls_as_the_stated_confidence_rises(one: float, other: float, method: Method) -> None:
+    low, high = (claim_target(Claim("", "", 0, 0, stated_confidence=each), method) for each in sorted((one, other)))
+    assert 0.5 < low <= high <= TARGETS[method]
 
 
 def test_every_status_has_a_label_and_only_decided_ones_are_checked() -> None:

@@ -18,8 +18,10 @@ from groundwire.scoring.budget import (
     TARGETS,
     Ablation,
     are_alike,
+    claim_target,
     measure,
     needs_p0,
+    towards,
     unasked,
 )
 
@@ -54,17 +56,20 @@ async def budgets(
 ) -> list[Budget]:
     """Return the budget of each claim, in order. For p0, claims with the same citations are estimated together.
 
-    A gap over `threshold_bits` raises a flag. p0 is estimated only if the status or the flag depends on it.
+    The target of a claim is its stated confidence. A gap over `threshold_bits` raises a flag. p0 is estimated only if
+    the status or the flag depends on it.
     """
     found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(cited_claims)}
     to_ask = {place: cited_claims[place] for place, budget in found.items() if budget is None}
     claims = [each.claim for each in to_ask.values()]
     p1 = dict(zip(to_ask, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
     wanting = {
-        place: each for place, each in to_ask.items() if needs_p0(p1[place], target_of(p1[place]), threshold_bits)
+        place: each
+        for place, each in to_ask.items()
+        if needs_p0(p1[place], _target(each.claim, p1[place]), threshold_bits)
     }
     p0 = await _p0(wanting, sources, estimator)
-    measured = {place: measure(p1[place], p0.get(place), target=target_of(p1[place])) for place in to_ask}
+    measured = {place: _measure(each.claim, p1[place], p0.get(place)) for place, each in to_ask.items()}
     several = {
         place: each
         for place, each in wanting.items()
@@ -72,13 +77,26 @@ async def budgets(
     }
     ablated = await asyncio.gather(*(_ablated(each, sources, p1[at], estimator) for at, each in several.items()))
     for place, ablations in zip(several, ablated, strict=True):
-        measured[place] = measure(p1[place], p0[place], ablations, target_of(p1[place]))
+        measured[place] = _measure(to_ask[place].claim, p1[place], p0[place], ablations)
     return [found[place] or measured[place] for place in found]
 
 
-def target_of(estimate: Estimate) -> float:
-    """Return the target that p1 must reach; it depends on the method of the estimate."""
-    return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
+def _measure(claim: Claim, p1: Estimate, p0: Estimate | None, ablations: Sequence[Ablation] = ()) -> Budget:
+    """Return the budget towards the stated confidence.
+
+    A hedge makes a claim easier to support, not to contradict: a contradiction must reach the target of the method.
+    """
+    target = _target(claim, p1)
+    budget = measure(p1, p0, ablations, target)
+    if budget.status != "contradicted" or not isinstance(p1, Probability):
+        return budget
+    unhedged = measure(p1, p0, target=TARGETS[p1.method])
+    return unhedged if unhedged.status == "contradicted" else towards(unhedged, target)
+
+
+def _target(claim: Claim, p1: Estimate) -> float:
+    """Return the target that p1 must reach for a claim."""
+    return claim_target(claim, p1.method) if isinstance(p1, Probability) else TARGET
 
 
 async def _p0(
@@ -105,7 +123,7 @@ async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estima
 
     async def one(without: Sequence[Source], alone: Sequence[Source]) -> Ablation:
         left = await estimator.estimate_probability(cited.claim, without)
-        if not are_alike(p1, left, target_of(p1)):
+        if not are_alike(p1, left, _target(cited.claim, p1)):
             return Ablation(left)
         return Ablation(left, await estimator.estimate_probability(cited.claim, alone))
 

@@ -65,7 +65,7 @@ def _chat(question: Question) -> list[Message]:
 
 
 def _minicheck(question: Question) -> list[Message]:
-    document, claim = (_BREAKS_PROMPT.sub(" ", text) for text in (_document(question.sources), question.claim))
+    document, claim = (_BREAKS_PROMPT.sub(" ", text) for text in (_document(question.sources), _statement(question)))
     return [{"role": "user", "content": f"Document: {document}\nClaim: {claim}"}]
 
 
@@ -76,10 +76,15 @@ def _guardian(role: str) -> Callable[[Question], list[Message]]:
         return [
             {"role": "system", "content": "groundedness"},
             {"role": role, "content": _document(question.sources)},
-            {"role": "assistant", "content": question.claim},
+            {"role": "assistant", "content": _statement(question)},
         ]
 
     return messages
+
+
+def _statement(question: Question) -> str:
+    """Return the claim after its lead, without which a pronoun in it has no subject."""
+    return f"{question.lead} {question.claim}" if question.lead else question.claim
 
 
 def _document(sources: Sequence[Source]) -> str:
@@ -149,13 +154,16 @@ class Form:
 FORMS = (
     Form(has_logprobs=True),
     Form(),
+    Form(has_logprobs=True, thinks=True),
     Form(thinks=True),
     Form("max_completion_tokens", thinks=True, is_structured=True),
     Form("max_completion_tokens", thinks=True),
 )
 """In the order in which they are tried; which one a model takes is remembered."""
 
-_PLAIN, _THINKING, _COMPLETION = 1, 2, 3
+_PLAIN, _WEIGHED_THINKING, _THINKING, _COMPLETION = 1, 2, 3, 4
+
+_TOP_OF_THOUGHT = 5  # alternatives per token of a long answer, which with TOP_LOGPROBS would take several MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +185,9 @@ class ChatJudge:
 
     async def _one(self, question: Question) -> Opinion:
         messages = await asyncio.to_thread(self.profile.messages, question)
-        at = max(0 if self.has_logprobs else _PLAIN, self.forms.get(self.model, 0))
+        at = self.forms.get(self.model, 0)
+        if FORMS[at].has_logprobs and not self.has_logprobs:
+            at += 1
         while at < len(FORMS):
             answer = await self.client.ask(self._body(messages, FORMS[at]))
             if isinstance(answer, Unavailable):
@@ -190,7 +200,7 @@ class ChatJudge:
             opinion = read_answer(reply, self.profile.words)
             if isinstance(opinion, Entailment) or FORMS[at].thinks or not _is_cut(answer, reply):
                 return opinion
-            at = _THINKING
+            at = _WEIGHED_THINKING if FORMS[at].has_logprobs else _THINKING
         return self.client.failed("it refuses the question in every form")
 
     def _body(self, messages: Sequence[Mapping[str, str]], form: Form) -> Mapping[str, Any]:
@@ -199,7 +209,7 @@ class ChatJudge:
         if form.limit == "max_tokens":
             body["temperature"] = 0.0  # which reasoning models refuse along with max_tokens
         if form.has_logprobs:
-            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+            body |= {"logprobs": True, "top_logprobs": _TOP_OF_THOUGHT if form.thinks else TOP_LOGPROBS}
         if form.is_structured and self.profile.is_structured:
             body["response_format"] = _response_format(self.profile)
         return body
@@ -281,7 +291,7 @@ class BlockingModel:
 UNWEIGHED = 0.95
 """The probability of an answer where the server gives none: the share that chat models are right, roughly."""
 
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"\A(?:(?!<think>).)*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"</?\w+>")
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!?()[]{}<>-"
 _LEAST_SEEN = 0.5  # the mass on known answers, below which token probabilities mean nothing
@@ -294,7 +304,7 @@ def read_answer(reply: Reply, words: Words) -> Opinion:
     if found is None:
         return Unavailable("no_verdict")
     kind, word = found
-    masses = _masses(reply.tokens, word, words) if reply.tokens else None
+    masses = _masses(reply.tokens, text, word, words) if reply.tokens else None
     if masses is None:
         rest = (1.0 - UNWEIGHED) / max(1, len(words) - 1)
         masses = {each: UNWEIGHED if each == kind else rest for each in words}
@@ -330,11 +340,14 @@ def _find(text: str, words: Words) -> tuple[Kind, str] | None:
     return (names[found[0].group()], found[0].group()) if begins or is_only else None
 
 
-def _masses(tokens: Sequence[Token], word: str, words: Words) -> dict[Kind, float] | None:
-    """Return the probabilities of the answers at the token with which the verdict begins; None where they are lost."""
+def _masses(tokens: Sequence[Token], text: str, word: str, words: Words) -> dict[Kind, float] | None:
+    """Return the probabilities of the answers at the token with which the verdict begins; None where they are lost.
+
+    The tokens may include the thoughts before the answer's `text`.
+    """
     joined = "".join(plain_token(token.text) for token in tokens).lower().replace("_", " ")
     thought = max((each.end() for each in _THOUGHT.finditer(joined)), default=0)
-    place = joined.find(word, thought)
+    place = joined.find(word, max(thought, joined.rfind(text.strip().lower().replace("_", " "))))
     if place < 0:
         return None
     ends = list(accumulate(len(plain_token(token.text)) for token in tokens))

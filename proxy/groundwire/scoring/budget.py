@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from groundwire.domain import Budget, BudgetStatus, Estimate, Label, Method, Probability, Unavailable
+from groundwire.claims.stance import PLAIN
+from groundwire.domain import Budget, BudgetStatus, Claim, Estimate, Label, Method, Probability, Unavailable
 
 TARGET = 0.95
 """The belief that a claim must reach to count as entailed; its negation is entailed at `1 - TARGET`."""
 
 TARGETS: dict[Method, float] = {"logprobs": TARGET, "service": TARGET, "samples": 0.7, "verifier": 0.55}
-"""The target for each way to obtain a probability.
+"""The highest target for each way to obtain a probability: that of a claim without a hedge.
 
 With samples, the target of logprobs would need 72 unanimous ones. The embedded verifier has calibrated scores between
 0.2 and 0.85, and labels a claim supported from even odds on.
@@ -69,6 +70,15 @@ _REASONS: dict[BudgetStatus, str] = {
 def target_of(stated: float, method: Method) -> float:
     """Return the belief that evidence must reach for a fact: its stated confidence, limited to the reachable range."""
     return min(max(stated, _LEAST_TARGET), TARGETS[method])
+
+
+def claim_target(claim: Claim, method: Method) -> float:
+    """Return the belief that evidence must reach for a claim of an answer: its stated confidence, as in `target_of`.
+
+    From `PLAIN` on, the confidence of a statement without a hedge, it is the target of the method.
+    """
+    stated = claim.stated_confidence
+    return TARGETS[method] if stated >= PLAIN else target_of(stated, method)
 
 
 @dataclass(frozen=True, slots=True)
