@@ -2,9 +2,10 @@
 
     python -m bench.oracle [--json OUT] [--errors]
 
-The judge is an HTTP service that follows the contract of an external service and knows the labels of our own suites
-(suites/*.jsonl, the twenty everyday documents). Any remaining error is a fault of the pipeline: claims cut or set
-aside wrongly, exact checks that decide wrongly, evidence that never reached the judge. Takes about two minutes.
+The judge is an HTTP service that follows the contract of an external service and knows the labels of all our own
+suites (suites/*.jsonl). Each text is an answer that `groundwire.pipeline.verify` verifies. Any remaining error is a
+fault of the pipeline: claims cut or set aside wrongly, exact checks that decide wrongly, evidence that never reached
+the judge. Advice that no source states may stay unchecked once the judge has read it. Takes about four minutes.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.everyday import SUITES
 from bench.report import heading, machine, markdown, write
 from bench.suites.__main__ import heldout_cases, number_cases, quotation_cases
 from bench.suites.case import read
-from groundwire import Policy, Source
-from groundwire.claims.answer import find_claims
+from groundwire import Source
 from groundwire.config import JudgeSettings, Settings
 from groundwire.container.models import open_judge
+from groundwire.domain import Choice
 from groundwire.evidence.index import Context
 from groundwire.judge import GRAVITY, Judge
+from groundwire.pipeline import verify
 from groundwire.verifiers.selection import plain_text
 
 _ANSWERS = {"supported": (0.98, 0.01), "contradicted": (0.01, 0.98), "unsupported": (0.01, 0.01)}
@@ -47,7 +50,10 @@ class Text(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of the pipeline for a text: the gravest label of its claims, its verifier and reason."""
+    """The result of the pipeline for a text: the gravest label of its claims, its verifier and reason.
+
+    The verifier is empty where none has read the claim.
+    """
 
     text: Text
     label: str
@@ -56,15 +62,22 @@ class Outcome(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        return self.label == self.text.label
+        return self.label == self.text.label or self._is_advice
+
+    @property
+    def _is_advice(self) -> bool:
+        """Whether it is an instruction that no source states and that a verifier left unchecked: advice needs none."""
+        is_advice = self.text.suite == "instructions" and self.text.label == "unsupported"
+        return is_advice and self.label == "not_checked" and self.verifier != ""
 
 
 def texts() -> Iterator[Text]:
     """Yield every text of the suites with the label that it should get."""
-    for row in read("everyday.jsonl"):
-        for place, each in enumerate(row["sentences"]):
-            kind, label = each["phenomenon"], each["label"]
-            yield Text("everyday documents", f"{row['id']}-{place}", kind, row["document"], each["text"], label)
+    for suite in SUITES:
+        for row in read(f"{suite}.jsonl"):
+            for place, each in enumerate(row["sentences"]):
+                kind, label = each["phenomenon"], each["label"]
+                yield Text(suite, f"{row['id']}-{place}", kind, row["document"], each["text"], label)
     for name in ("paraphrases", "edited", "paraphrases_heldout"):
         for row in read(f"{name}.jsonl"):
             kind = row["meta"]["kind"]
@@ -170,13 +183,14 @@ def measure(known: Sequence[Text], judge: Judge) -> list[Outcome]:
     for text in known:
         if text.context not in contexts:
             contexts[text.context] = Context([Source("document", "source", text.context)])
-        judgements = judge(find_claims(text.text, Policy()).claims, contexts[text.context], Policy())
-        checked = [each.verdict for each in judgements if each.claim.is_judged]
+        report = verify([Choice(0, text.text, "stop")], contexts[text.context], judge=judge)
+        checked = [each for each in report.choices[0].judgements if each.claim.is_judged]
         if not checked:
             found.append(Outcome(text, "not_checked", "", "Every claim was set aside."))
             continue
-        worst = max(checked, key=lambda verdict: GRAVITY[verdict.label])
-        found.append(Outcome(text, worst.label, worst.verifier, worst.reason))
+        worst = max(checked, key=lambda each: GRAVITY[each.verdict.label])
+        read_by = [each.verifier for each in (worst.verdict, *worst.verdicts) if each.verifier]
+        found.append(Outcome(text, worst.verdict.label, read_by[0] if read_by else "", worst.verdict.reason))
     return found
 
 
@@ -190,7 +204,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "texts": len(outcomes),
         "labels_right": _share([each.is_right for each in outcomes]),
         "faithful_flagged": _share([each.label in alarms for each in right]),
-        "wrong_passed": _share([each.label not in alarms for each in wrong]),
+        "wrong_passed": _share([each.label not in alarms and not each.is_right for each in wrong]),
         "not_mentioned": len(silent),
         "not_mentioned_contradicted": sum(each.label == "contradicted" for each in silent),
         "not_checked": sum(each.label == "not_checked" for each in outcomes),
@@ -230,7 +244,8 @@ def main() -> None:
         (
             heading("The ceiling: labels with a judge that is always right", result),
             "The judge is an external service that knows every label. Shares are of the texts of a suite; wrong twins",
-            'whose error is an invention, and false quotations, count as "not mentioned".\n',
+            'whose error is an invention, and false quotations, count as "not mentioned". Advice that no source states',
+            "may be not_checked.\n",
             markdown(head, rows),
             "\nWhat is still wrong:\n",
             *(f"- {each['suite']}, {each['label']} → {each['given']}: {each['text']!r}" for each in listed),

@@ -1,10 +1,10 @@
 """Write the labelled answers that `groundwire calibrate --model` is run on: data that the model was not trained on.
 
-    python -m training.calibration CLAIMS DATA OUT
+    python -m training.calibration CLAIMS OUT [--data DATA]
 
-At most 750 claims of each of ten kinds of schemas, those kept for development; our own sentences about numbers; and
-the fold of each public set that is held out. Every set counts the same in the fit, so that schemas and public answers
-weigh nearly the same.
+At most 750 claims of each of ten kinds of schemas, those kept for development; our own sentences about numbers; and,
+with `--data`, the fold of each public set that is held out. Every set counts the same in the fit, so that schemas and
+public answers weigh nearly the same.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ _MAX_CLAIMS = 750  # of a kind
 def main() -> None:
     """Write one JSONL file for each set."""
     parser = argparse.ArgumentParser(description="Writes labelled answers to calibrate a model on.")
-    for name in ("claims", "data", "out"):
+    for name in ("claims", "out"):
         parser.add_argument(name, type=Path)
+    parser.add_argument("--data", type=Path, help="the folder of the public sets")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     schemas = list(read_schemas(given.claims, "development"))
-    sets = _schemas(schemas) | {"numbers": _numbers()} | _public(given.data)
+    public = _public(given.data) if given.data else {}
+    sets = _schemas(schemas) | {"numbers": _numbers()} | public
     for name, rows in sets.items():
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (given.out / f"{name}.jsonl").write_text(text, encoding="utf-8")

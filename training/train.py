@@ -193,6 +193,8 @@ def train(plan: Plan, peers: Peers) -> None:
     """Run all passes that are left, and store the state after each and every few minutes."""
     torch.manual_seed(plan.seed)
     plan.run.mkdir(parents=True, exist_ok=True)
+    names = ("seed", "rate", "final", "share", "shares", "passes", "minutes", "frozen", "bf16")
+    _log(plan.run, {name: getattr(plan, name) for name in names} | {"start": str(plan.start or plan.base)})
     model = from_base(plan.base)
     if plan.start:
         model.load_state_dict(torch.load(plan.start))
@@ -330,7 +332,7 @@ def _measured(plan: Plan, model: Judge, average: dict[str, torch.Tensor]) -> dic
     return figures(score(averaged, examples, bf16=plan.bf16))
 
 
-def _log(run: Path, entry: dict[str, float]) -> None:
+def _log(run: Path, entry: Mapping[str, object]) -> None:
     with (run / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(entry) + "\n")
 

@@ -91,6 +91,8 @@ SKIPPED = {
 }
 
 ASSERTED = {
+    "notice_is_a_noun": "Notice one month before expiry has to be given in writing, not by telephone.",
+    "possibly_of_effort": "The screw has been tightened as hard as you possibly can.",
     "plain": "The firm was sold in 1999.",
     "legal_may": "The company may not pay dividends.",
     "medical_may": "It may increase the risk of stroke.",

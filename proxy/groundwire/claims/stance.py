@@ -197,7 +197,9 @@ usually | generally | fairly sure | pretty sure
 """)
 """The confidence (0–1) that a hedge or a booster implies; the first match decides."""
 
-_NO_HEDGES = _phrases("more likely | less likely | most likely to | as likely | how likely")
+_NO_HEDGES = _phrases("""
+more likely | less likely | most likely to | as likely | how likely | you possibly can | cannot possibly | can't possibly
+""")
 """Phrases that contain a hedging word but do not hedge."""
 
 _NOTES = _phrases("please note | note | please remember | remember | keep in mind | be aware | please be aware")
@@ -214,7 +216,7 @@ upload verify visit wait whisk wipe
 _IMPERATIVES = _ONLY_IMPERATIVES | _words("""
 apply arrange ask attach bake beat begin blend boil bring brush call check chop clean click close coat compare
 complete connect contact cook cool cover cut defrost dip divide do download drink drizzle dry fill find flip fold
-fry garnish get give go grate grease grill grind heat hold leave lift log look lower measure mix move note notice
+fry garnish get give go grate grease grill grind heat hold leave lift log look lower measure mix move note
 open peel perform place pour press pull purchase push read reduce refer repeat rest restart review roast roll rub
 run save seal season see select send separate set shake simmer sit slice soak speak spray spread sprinkle start
 stay steam stop store strain switch talk test thread tie toss touch transfer trim try turn type update use warm
@@ -591,6 +593,8 @@ def _is_hedged(tokens: list[str]) -> bool:
     """Return whether the main clause is hedged: the text up to the first side clause after its fifth token."""
     end = next((place for place, token in enumerate(tokens) if place >= 5 and token in _SIDE_CLAUSE), len(tokens))
     main = f" {' '.join(token for token in tokens[:end] if token[0].isalnum())} "
+    for phrase in _NO_HEDGES:
+        main = main.replace(phrase, " ")
     return any(hedge in main for hedge in _HEDGES) or _POSSIBLE.search(main) is not None
 
 
