@@ -290,10 +290,10 @@ def check_quotes(
     return _looked_up({"text": quoted_texts(answer)}, sources, policy, fail_on_all_rejected)
 
 
-@_renamed(context="sources")
+@_renamed(fields="evidence_fields", context="sources")
 def check_evidence(
     answer: str | Mapping[str, Any],
-    fields: Sequence[str],
+    evidence_fields: Sequence[str],
     sources: Sources,
     *,
     policy: QuotePolicy = QuotePolicy(),
@@ -304,7 +304,7 @@ def check_evidence(
     Raises EvidenceSchemaError, with every violation, when a field is not a list of strings; EvidenceGroundingError as
     `check_quotes` does; ValueError when the answer is not JSON.
     """
-    quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, fields)
+    quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, evidence_fields)
     if violations:
         raise EvidenceSchemaError(violations)
     return _looked_up(quotes, sources, policy, fail_on_all_rejected)

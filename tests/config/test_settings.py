@@ -466,6 +466,21 @@ def test_keys_and_variables_with_former_names_are_read_with_a_warning(tmp_path: 
     assert len(warnings) == 8
 
 
+def test_the_former_section_of_the_judge_is_read_and_errors_in_it_name_the_present_one(
+    load: Any, tmp_path: Path
+) -> None:
+    path, warnings = tmp_path / "former.yaml", list[str]()
+    path.write_text("encoder:\n  model: nli-deberta-v3-small\n")
+    variables = {"GROUNDWIRE_ENCODER__MAX_TOKENS": "256"}
+    judge = load_settings(path, variables, warnings.append).judge
+    assert (judge.model, judge.max_tokens) == ("nli-deberta-v3-small", 256)
+    assert warnings == [
+        f"{path}:1: 'encoder' is now called 'judge'",
+        "GROUNDWIRE_ENCODER__MAX_TOKENS: now called GROUNDWIRE_JUDGE__MAX_TOKENS",
+    ]
+    assert problems(load, "encoder:\n  budget: 100ms\n") == ["config.yaml:2: judge.budget: unknown key"]
+
+
 def test_a_key_by_its_former_and_its_present_name_is_refused(load: Any) -> None:
     text = "hallucination: {enabled: true}\ninformation_budget: {enabled: true}\n"
     assert problems(load, text) == ["config.yaml:2: 'information_budget' is given twice"]

@@ -62,7 +62,8 @@ def test_every_documented_key_is_read() -> None:
         pytest.param({"mode": 1}, "grounding.mode", id="mode of another type"),
         pytest.param({"detail": "all"}, "grounding.detail", id="unknown detail"),
         pytest.param({"detail": None}, "grounding.detail", id="detail null"),
-        pytest.param({"sources": "x"}, "grounding.sources", id="sources no list"),
+        pytest.param({"sources": 5}, "grounding.sources", id="sources neither text nor list"),
+        pytest.param({"sources": {"text": "x"}}, "grounding.sources", id="sources one object"),
         pytest.param({"sources": [5]}, "grounding.sources.0", id="a source neither text nor object"),
         pytest.param({"sources": [{"text": "x"}, {"title": "y"}]}, "grounding.sources.1.text", id="text missing"),
         pytest.param({"sources": [{"text": 1}]}, "grounding.sources.0.text", id="text of another type"),
@@ -124,7 +125,7 @@ def test_a_wrong_value_is_reported_to_the_caller_but_not_logged() -> None:
 
 def test_a_long_wrong_value_is_not_repeated() -> None:
     with pytest.raises(BadRequest) as caught:
-        read({"sources": "A whole document that somebody put in the wrong place."})
+        read({"mode": "A whole document that somebody put in the wrong place."})
     assert "document" not in str(caught.value)
 
 
@@ -174,6 +175,13 @@ def test_a_source_is_a_text_or_an_object() -> None:
     first, second = explicit_sources(options, None)
     assert (first.id, first.text, first.labels) == ("source-1", "one", ("1",))
     assert (second.id, second.text, second.labels) == ("b", "two", ("b", "2"))
+
+
+@pytest.mark.parametrize("text", ["A plain text.", "", "[1]"])
+def test_a_plain_text_is_a_list_of_one_source(text: str) -> None:
+    assert read({"sources": text}) == read({"sources": [text]})
+    (source,) = explicit_sources(read({"sources": text}), None)
+    assert (source.id, source.text) == ("source-1", text)
 
 
 @pytest.mark.parametrize("source", [5, None, ["x"], {"text": 5}, {"title": "x"}])

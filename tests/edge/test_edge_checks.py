@@ -117,6 +117,43 @@ def test_sources_are_plain_texts_or_objects(proxy: Proxy) -> None:
     assert "SourceIn" not in message
 
 
+def test_the_sources_of_every_check_may_be_one_plain_text(start_proxy: Start) -> None:
+    proxy = start_proxy(information_budget=on("memory_gate", "trace_auditing"))
+    text, claim = EVIDENCE[1], "Costs were $3M in 2023."
+    facts = [{"text": claim}, {"text": claim, "sources": "The moon is full."}]
+    assert post(proxy, "claim", claim=claim, sources=text)["label"] == "supported"
+    report = post(proxy, "verify", answer=claim, sources=text)
+    assert (report["verdict"], [each["id"] for each in report["sources"]]) == ("grounded", ["source-1"])
+    assert post(proxy, "trace", steps=[claim], sources=text)["sound"] is True
+    admitted = post(proxy, "memory", facts=facts, sources=text)["facts"]
+    assert [each["status"] for each in admitted] == ["accepted", "rejected"]
+    quoted = post(proxy, "evidence", answer={"q": [text]}, evidence_fields=["q"], sources=text)
+    assert quoted["accepted"] == {"q": [text]}
+
+
+def test_the_sources_of_a_request_may_be_one_plain_text(proxy: Proxy, upstream: Upstream) -> None:
+    upstream.reply = body_reply(chat_body("Costs were $3M in 2023."))
+    body = {"model": "m", "messages": [{"role": "user", "content": "What were the costs?"}]}
+    body["grounding"] = {"sources": EVIDENCE[1]}
+    reply = httpx.post(f"{proxy.base_url}/chat/completions", json=body, timeout=60)
+    assert reply.json()["grounding"]["verdict"] == "grounded"
+
+
+def test_an_answer_is_validated_against_its_json_schema(proxy: Proxy, upstream: Upstream) -> None:
+    schema = {"type": "object", "properties": {"costs": {"type": "integer"}}, "required": ["year"]}
+    report = post(proxy, "verify", answer='{"costs": "3"}', sources=EVIDENCE, json_schema=schema)
+    assert "evidence_schema_violation" in report["flags"]
+    assert sorted(each["expected"] for each in report["schema"]["violations"]) == ["required year", "type integer"]
+    right = post(proxy, "verify", answer='{"costs": 3, "year": 2023}', sources=EVIDENCE, json_schema=schema)
+    assert right["schema"]["violations"] == []
+    upstream.reply = body_reply(chat_body('{"costs": 3, "year": 2023}'))
+    messages = [{"role": "user", "content": "What were the costs?"}]
+    wanted = {"model": "m", "messages": messages, "corrective_retry": True}
+    post(proxy, "verify", answer='{"costs": "3"}', sources=EVIDENCE, json_schema=schema, **wanted)
+    (sent,) = found_within(PATIENCE_S, lambda: [received.json() for received in upstream.requests] or None)
+    assert sent["response_format"]["json_schema"]["schema"] == schema
+
+
 @pytest.fixture
 def stored(start_proxy: Start, tmp_path: Path) -> Callable[..., Proxy]:
     """Start a proxy with a store and an admin."""
@@ -248,9 +285,10 @@ def test_claims_are_found_without_verdicts(proxy: Proxy) -> None:
 
 def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
     answer = {"quotes": ["Costs were $3 million in 2023.", "Costs were $9 million."]}
-    found = post(proxy, "evidence", answer=answer, fields=["quotes"], sources=EVIDENCE)
+    found = post(proxy, "evidence", answer=answer, evidence_fields=["quotes"], sources=EVIDENCE)
+    assert found == post(proxy, "evidence", answer=answer, fields=["quotes"], sources=EVIDENCE)  # the older name
     assert found["quotes"] == {"extracted": 2, "validated": 1, "rejected": 1, "rejected_by_field": {"quotes": 1}}
-    broken = post(proxy, "evidence", answer='{"quotes": "x"}', fields=["quotes"], sources=EVIDENCE)
+    broken = post(proxy, "evidence", answer='{"quotes": "x"}', evidence_fields=["quotes"], sources=EVIDENCE)
     assert broken["schema"]["violations"][0]["found"] == "string"
 
 
@@ -268,6 +306,10 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("verify", {"answer": "x", "sources": [{"text": "a"}, {"text": "b", "mood": 1}]}, "sources.1.mood"),
         ("verify", {"answer": "x", "detail": "some"}, "detail"),
         ("verify", {"sources": []}, "answer"),
+        ("verify", {"answer": "x", "sources": 7}, "sources"),
+        ("verify", {"answer": "x", "json_schema": "object"}, "json_schema"),
+        ("evidence", {"answer": "{}", "sources": []}, "evidence_fields"),
+        ("evidence", {"answer": "{}", "evidence_fields": ["q"], "fields": ["q"], "sources": []}, "fields"),
         ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
         ("evidence", {"answer": json.dumps(MANY_QUOTES), "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),
         ("trace", {"steps": []}, "steps"),

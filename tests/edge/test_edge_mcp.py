@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import sys
 import threading
@@ -14,7 +15,9 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
+import groundwire
 from groundwire.dialects import jsonbytes
+from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, TraceCheck, VerifyBody
 from groundwire.dialects.jsonbytes import parse_large
 from tests.edge.proxies import Proxy
 
@@ -77,6 +80,59 @@ def test_the_server_offers_three_tools_with_descriptions(use: Use) -> None:
     assert tools.keys() == {"verify_claim", "verify_claims", "audit_trace"}
     assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
     assert tools["verify_claim"].input_schema["required"] == ["claim", "sources"]
+    assert tools["verify_claims"].input_schema["required"] == ["answer"]
+    for name, tool in tools.items():
+        assert tool.input_schema["properties"].keys() == arguments(name)
+        assert {each["type"] for each in tool.input_schema["properties"]["sources"]["anyOf"]} == {"string", "array"}
+
+
+def arguments(name: str) -> set[str]:
+    """Return the arguments of a function of the library, without those that only Python has."""
+    parameters = inspect.signature(getattr(groundwire, name)).parameters
+    return parameters.keys() - {"policy", "judge", "estimator", "fail_on_all_rejected"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("verify_claim", ClaimCheck),
+        ("verify_claims", VerifyBody),
+        ("audit_trace", TraceCheck),
+        ("check_evidence", EvidenceCheck),
+    ],
+)
+def test_the_endpoints_take_the_arguments_of_the_library(name: str, shape: Any) -> None:
+    assert arguments(name) <= shape.model_fields.keys()
+
+
+def test_an_answer_is_checked_against_messages_with_its_quotations_and_schema(use: Use) -> None:
+    result = use(
+        called(
+            "verify_claims",
+            answer='{"quotes": ["Costs were $3 million in 2023.", "Costs were $9 million."]}',
+            messages=[{"role": "system", "content": EVIDENCE[1]}],
+            evidence_fields=["quotes"],
+            json_schema={"required": ["year"]},
+        )
+    )
+    report = result.structured_content
+    assert [source["kind"] for source in report["sources"]] == ["system"]
+    assert (report["quotes"]["validated"], report["quotes"]["rejected"]) == (1, 1)
+    assert [each["expected"] for each in report["schema"]["violations"]] == ["required year"]
+
+
+def test_the_sources_of_every_tool_may_be_one_plain_text(use: Use) -> None:
+    async def work(client: Client) -> list[dict[str, Any]]:
+        results = [
+            await client.call_tool("verify_claim", {"claim": "Costs were $3M in 2023.", "sources": EVIDENCE[1]}),
+            await client.call_tool("verify_claims", {"answer": "Costs were $3M in 2023.", "sources": EVIDENCE[1]}),
+            await client.call_tool("audit_trace", {"steps": ["Costs were $3M in 2023."], "sources": EVIDENCE[1]}),
+        ]
+        assert not any(result.is_error for result in results)
+        return [result.structured_content for result in results]
+
+    claim, report, audit = use(work)
+    assert (claim["label"], report["verdict"], audit["sound"]) == ("supported", "grounded", True)
 
 
 def test_a_claim_an_answer_and_a_trace_are_checked(use: Use) -> None:

@@ -142,7 +142,8 @@ def test_a_check_of_evidence_logs_violations_too() -> None:
     async def work() -> None:
         serving = house(whole())
         try:
-            await serving.checks.evidence(EvidenceCheck(answer={"quotes": 7}, fields=("quotes",), sources=()), Caller())
+            check = EvidenceCheck(answer={"quotes": 7}, evidence_fields=("quotes",), sources=())
+            await serving.checks.evidence(check, Caller())
         finally:
             await serving.close()
 

@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route
 
 from groundwire.config import Settings
 from groundwire.dialects.jsonbytes import loads
+from groundwire.dialects.request import Options
 from groundwire.http.app import build_app
 from groundwire.http.openapi import OPERATIONS, openapi
 from tests.servers.review_site import ANSWER, SOURCE, Site, exchange, visit
@@ -77,7 +78,7 @@ OWN = (
     ("/v1/grounding/claims", {"text": "Revenue was $4.2M. Is that good?"}),
     ("/v1/grounding/claim", {"claim": "Revenue was $4.2M.", "evidence": GIVEN}),
     ("/v1/grounding/evidence", {"answer": {"q": ["Profit fell", "It rose"]}, "fields": ["q"], "sources": GIVEN}),
-    ("/v1/grounding/evidence", {"answer": {"q": "Profit fell"}, "fields": ["q"], "sources": GIVEN}),
+    ("/v1/grounding/evidence", {"answer": {"q": "Profit fell"}, "evidence_fields": ["q"], "sources": GIVEN[1]}),
     ("/v1/grounding/verify", {"answer": "Revenue was $4.2M.", "sources": [{"text": GIVEN[0]}]}),
     ("/v1/grounding/trace", {"steps": ["Profit fell.", "Profit rose."], "context": GIVEN, "answer": "Profit fell."}),
     ("/v1/grounding/memory", {"subject": "acme", "evidence": GIVEN, "facts": FACTS}),
@@ -105,6 +106,20 @@ def test_every_check_is_returned_as_the_document_describes() -> None:
         ("get", "/openapi.json"),
         ("get", "/v1/reviews/export"),
     }
+
+
+@pytest.mark.parametrize("model", ["ClaimCheck", "EvidenceCheck", "FactIn", "MemoryCheck", "TraceCheck", "VerifyBody"])
+def test_the_document_describes_sources_as_the_code_reads_them(model: str) -> None:
+    """A plain text, or a list of texts and objects; nothing else."""
+    components = openapi()["components"]
+    schema = {**components["schemas"][model]["properties"]["sources"], "components": components}
+    for given in ("text", ["text", {"text": "x", "id": "a"}], []):
+        jsonschema.validate(given, schema)
+        assert Options.model_validate({"sources": given})
+    for given in (5, {"text": "x"}, [{"id": "a"}], None):
+        assert not jsonschema.Draft202012Validator(schema).is_valid(given)
+        with pytest.raises(ValueError, match="sources"):
+            Options.model_validate({"sources": given})
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 import json
 import socket
+import typing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +47,52 @@ def test_everything_that_the_library_defines_is_public() -> None:
     public = {name: value for name, value in vars(library).items() if callable(value) and not name.startswith("_")}
     defined = {name for name, value in public.items() if getattr(value, "__module__", "") == library.__name__}
     assert defined - {"T"} <= set(groundwire.__all__)
+
+
+OPAQUE = {"Judge"}
+"""Public classes whose attributes are not part of the API."""
+
+PARTS_OF_THE_PROXY = {"Attempt", "CacheUse", "Consistency", "Correction", "PromptSize", "SelfConsistency", "StageUse"}
+"""Types of the attributes of a report that only the proxy fills."""
+
+
+def signatures(public: object) -> Iterator[object]:
+    """Yield what has the type hints of a function or class: itself, its constructor, its properties and methods.
+
+    `to_dict` returns the wire format and not classes.
+    """
+    if not inspect.isclass(public):
+        yield inspect.unwrap(public)  # type: ignore[arg-type]
+        return
+    if is_dataclass(public):
+        yield public
+    for name, member in vars(public).items():
+        found = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(found) and (name == "__init__" or not name.startswith("_")) and name != "to_dict":
+            yield found
+
+
+def classes(hint: object) -> Iterator[type]:
+    """Yield the classes of the package in a type hint."""
+    if inspect.isclass(hint) and hint.__module__.startswith("groundwire."):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from classes(part)
+
+
+@pytest.mark.parametrize("name", sorted({*groundwire.__all__} - OPAQUE))
+def test_every_class_in_a_public_signature_is_public(name: str) -> None:
+    hints = [hint for each in signatures(getattr(groundwire, name)) for hint in typing.get_type_hints(each).values()]
+    missing = {each.__name__ for hint in hints for each in classes(hint)} - {*groundwire.__all__}
+    assert missing <= PARTS_OF_THE_PROXY
+    assert not missing or name == "Report"
+
+
+def test_type_checkers_find_the_names_where_they_are_loaded_from() -> None:
+    tree = ast.parse(Path(groundwire.__file__).read_text(encoding="utf-8"))
+    imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom) and each.level == 0]
+    listed = {alias.asname: each.module for each in imports for alias in each.names if alias.asname}
+    assert listed == {name: getattr(groundwire, name).__module__ for name in groundwire.__all__}
 
 
 def test_every_result_has_the_wire_format_of_the_endpoints() -> None:
@@ -122,7 +173,7 @@ CALLS: list[tuple[Callable[..., object], dict[str, object]]] = [
     (check_evidence, {"answer": {"q": ["Grass is"]}, "fields": ["q"], "context": "Grass is green."}),
     (check_numbers, {"text": "Grass is green.", "context": "Grass is green."}),
 ]
-RENAMED = {"evidence": "sources", "context": "sources", "text": "answer"}
+RENAMED = {"evidence": "sources", "context": "sources", "text": "answer", "fields": "evidence_fields"}
 
 
 @pytest.mark.parametrize(("function", "given"), CALLS, ids=lambda each: getattr(each, "__name__", ""))
@@ -137,6 +188,14 @@ def test_old_argument_names_work_with_a_warning(function: Callable[..., object],
         function(**new)
     with pytest.raises(TypeError, match="'sources' twice"):
         function(**given, sources=())
+
+
+def test_evidence_fields_have_one_name_and_the_old_one_is_read() -> None:
+    answer = {"q": ["Grass is"]}
+    found = check_evidence(answer, evidence_fields=["q"], sources="Grass is green.")
+    with pytest.warns(DeprecationWarning, match="'fields' is now called 'evidence_fields'"):
+        assert check_evidence(answer, fields=["q"], sources="Grass is green.") == found  # type: ignore[call-arg]
+    assert found.accepted == answer
 
 
 def test_the_async_twins_take_the_old_names_too() -> None:

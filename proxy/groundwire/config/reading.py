@@ -20,6 +20,7 @@ PREFIX = "GROUNDWIRE_"
 KeyPath = tuple[str | int, ...]
 
 RENAMED: Mapping[KeyPath, str] = {
+    ("encoder",): "judge",
     ("hallucination",): "information_budget",
     ("information_budget", "output_verification", "asked_from"): "probability_min",
     ("information_budget", "output_verification", "asked_below"): "probability_max",
@@ -27,7 +28,7 @@ RENAMED: Mapping[KeyPath, str] = {
     ("upstreams", "*", "retries", "longest_wait"): "max_backoff",
     ("upstreams", "*", "retries", "within"): "deadline",
 }
-"""The present names of keys of version 0.2, which are still read; `*` is any key."""
+"""The present names of former keys, which are still read; `*` is any key."""
 
 
 def load_settings(

@@ -15,6 +15,7 @@ from groundwire.dialects.request import (
     Evidence,
     Options,
     Request,
+    Sources,
     explicit_sources,
     has_over,
     in_json_words,
@@ -41,11 +42,11 @@ _LONGEST = 20_000  # characters of one claim, fact or step; longer text should b
 
 Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
-# `evidence` and `context` are older names of `sources`
+# `evidence` and `context` are older names of `sources`, and `fields` is one of `evidence_fields`
 _OR_EVIDENCE = AliasChoices("sources", "evidence")
 _OR_CONTEXT = AliasChoices("sources", "context")
+_OR_FIELDS = AliasChoices("evidence_fields", "fields")
 
 
 class Check(BaseModel):
@@ -58,7 +59,7 @@ class ClaimCheck(Check):
     """One claim and its sources. `confidence` is the probability that the claim must reach given these."""
 
     claim: Assertion
-    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)]
+    sources: Annotated[Sources, Field(validation_alias=_OR_EVIDENCE)]
     confidence: Confidence | None = None
     model: str = ""
 
@@ -71,7 +72,7 @@ class FactIn(Check):
 
     text: Assertion
     confidence: Confidence | None = None
-    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
+    sources: Annotated[Sources, Field(validation_alias=_OR_EVIDENCE)] = ()
     cites: Annotated[tuple[str, ...], FailFast(), Field(strict=False)] = ()
 
 
@@ -80,7 +81,7 @@ class MemoryCheck(Check):
 
     facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
+    sources: Annotated[Sources, Field(validation_alias=_OR_EVIDENCE)] = ()
     model: str = ""
 
 
@@ -88,7 +89,7 @@ class TraceCheck(Check):
     """Reasoning steps, the sources for them, and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
-    sources: Annotated[EvidenceList, Field(validation_alias=_OR_CONTEXT)] = ()
+    sources: Annotated[Sources, Field(validation_alias=_OR_CONTEXT)] = ()
     answer: Assertion | None = None
     question: Annotated[str, Field(max_length=_LONGEST)] = ""
     model: str = ""
@@ -104,17 +105,23 @@ class EvidenceCheck(Check):
     """A JSON answer, its fields that hold quotations, and the sources to search for these."""
 
     answer: str | dict[str, JsonValue]
-    fields: Annotated[tuple[str, ...], FailFast(), Field(strict=False, min_length=1)]
-    sources: EvidenceList
+    evidence_fields: Annotated[
+        tuple[str, ...], FailFast(), Field(strict=False, min_length=1, validation_alias=_OR_FIELDS)
+    ]
+    sources: Sources
 
 
 class AnswerCheck(Check):
-    """An answer and its context; options that other requests have in `grounding` are keys of this object."""
+    """An answer and its context; options that other requests have in `grounding` are keys of this object.
+
+    `json_schema` is the schema that the answer should conform to.
+    """
 
     answer: str
     question: str = ""
     messages: Annotated[tuple[dict[str, JsonValue], ...], FailFast(), Field(strict=False)] = ()
     documents: JsonValue = None
+    json_schema: dict[str, JsonValue] | None = None
     model: str = ""
 
 
@@ -139,6 +146,7 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     request: dict[str, Any] = {"messages": list(check.messages), "grounding": options}
     request |= {"model": check.model} if check.model else {}
     request |= {} if check.documents is None else {"documents": check.documents}
+    request |= {} if check.json_schema is None else {"response_format": _response_format(check.json_schema)}
     try:
         read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
     except BadRequest as error:
@@ -149,6 +157,11 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
         message = "'corrective_retry' needs 'model' and 'messages', as that request is sent again"
         raise BadRequest(message, param="corrective_retry")
     return check, read
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the member of a chat request that demands an answer with this JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def _as_own(error: BadRequest) -> BadRequest:

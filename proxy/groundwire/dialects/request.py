@@ -64,6 +64,20 @@ Evidence = Annotated[
 """A source, as a plain text or as an object."""
 
 
+def text_as_list(given: Any) -> Any:
+    """Return a single text as a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
+Sources = Annotated[
+    tuple[Evidence, ...],
+    FailFast(),
+    Field(strict=False),
+    BeforeValidator(text_as_list, json_schema_input_type=str | tuple[Evidence, ...]),
+]
+"""The sources of a request: one plain text, or a list of texts and objects."""
+
+
 class Options(BaseModel):
     """The `grounding` object of a request; an unknown key or a value of the wrong type is rejected by name."""
 
@@ -71,7 +85,7 @@ class Options(BaseModel):
 
     mode: Mode | None = None
     detail: Detail = "full"
-    sources: Annotated[tuple[Evidence, ...], FailFast()] = Field(default=(), strict=False)
+    sources: Sources = ()
     verifiers: tuple[Literal["quote", "numeric", "statement"], ...] | None = Field(default=None, strict=False)
     evidence_fields: Annotated[tuple[str, ...], FailFast()] = Field(default=(), strict=False)
     facts: dict[str, JsonValue] | None = None

@@ -121,7 +121,7 @@ class Checks:
             answer = loads_object(check.answer.encode()) if isinstance(check.answer, str) else check.answer
         except ValueError as error:
             raise BadRequest("'answer': it is no JSON", param="answer") from error
-        quotes, violations = read_evidence(answer, check.fields)
+        quotes, violations = read_evidence(answer, check.evidence_fields)
         if violations:
             text = check.answer if isinstance(check.answer, str) else dumps(check.answer).decode()
             log_violations(None, violations, [text])

@@ -15,14 +15,14 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from pydantic import AliasChoices, FailFast, Field
+from pydantic import AliasChoices, BeforeValidator, FailFast, Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 
 from groundwire.config import Mcp
 from groundwire.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
 from groundwire.dialects.jsonbytes import dumps, is_light, loads
-from groundwire.dialects.request import MAX_VALUES, has_over, read_object
+from groundwire.dialects.request import MAX_VALUES, has_over, read_object, text_as_list
 from groundwire.errors import BodyTooLarge, RequestError
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.forward import Caller, parsed
@@ -36,9 +36,19 @@ _INSTRUCTIONS = (
 )
 _READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
-_DESCRIPTION = "The sources that may support it: texts, or objects with `text` and optionally `id`, `title` and `url`."
+_DESCRIPTION = (
+    "The sources that may support it: a text, or a list of texts or of objects with `text` and optionally `id`, "
+    "`title` and `url`."
+)
 
-Sources = Annotated[list[str | dict[str, Any]], FailFast(), Field(description=_DESCRIPTION)]
+_Listed = tuple[str | dict[str, Any], ...]
+
+Sources = Annotated[
+    _Listed,
+    FailFast(),
+    BeforeValidator(text_as_list, json_schema_input_type=str | _Listed),
+    Field(description=_DESCRIPTION),
+]
 
 
 def mcp_server(checks: Checks) -> MCPServer:
@@ -62,12 +72,32 @@ def mcp_server(checks: Checks) -> MCPServer:
     @server.tool(annotations=_READS_ONLY)
     async def verify_claims(
         answer: Annotated[str, Field(description="The answer.", validation_alias=AliasChoices("answer", "text"))],
-        sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "context"))],
         call: Context,
+        sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "context"))] = (),
+        messages: Annotated[
+            tuple[dict[str, Any], ...],
+            FailFast(),
+            Field(description="The messages of the chat request that the answer is for; they are sources, too."),
+        ] = (),
         question: Annotated[str, Field(description="The question that the answer responds to.")] = "",
+        evidence_fields: Annotated[
+            tuple[str, ...], FailFast(), Field(description="The fields of a JSON answer that hold quotations.")
+        ] = (),
+        json_schema: Annotated[
+            dict[str, Any] | None, Field(description="The JSON Schema that the answer should conform to.")
+        ] = None,
     ) -> dict[str, Any]:
-        """Split an answer into claims and check whether the sources support or contradict each of them."""
-        body = dumps({"answer": answer, "sources": sources, "question": question})
+        """Split an answer into claims and check whether sources or messages support or contradict each of them."""
+        body = dumps(
+            {
+                "answer": answer,
+                "sources": sources,
+                "messages": messages,
+                "question": question,
+                "evidence_fields": evidence_fields,
+                "json_schema": json_schema,
+            }
+        )
         with _request_errors_as_tool_errors():
             check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
             report: dict[str, Any] = loads(await checks.answer(check, request, Caller()))
