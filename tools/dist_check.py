@@ -4,8 +4,8 @@
 
 Checks that wheel and sdist hold no tests, benchmarks, training files or data but the sample of `groundwire eval`, that
 typing and licence files ship, that the commands run, that a distribution with a top-level module `proxy` is unharmed,
-and that the numbers of dependencies and of installed bytes are within their bounds. Needs `uv` and access to a package
-index.
+and that the numbers of dependencies and of installed bytes are within their bounds. Of the sdist, which is installed in
+a second environment, the version is checked. Needs `uv` and access to a package index.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def main() -> int:
         problems += behaviour_problems(folder, python)
         sizes = installed_sizes(folder / "venv")
         problems += bound_problems(wheel, sizes)
+        problems += sdist_problems(folder / "from-sdist", sdist)
     print(*problems, sep="\n", file=sys.stderr)
     print("dist-check:", "failed" if problems else "passed")
     return 1 if problems else 0
@@ -126,9 +127,14 @@ def install(folder: Path, wheel: Path) -> Path:
     (other / "proxy").mkdir(parents=True)
     (other / "pyproject.toml").write_text(PROXY, encoding="utf-8")
     (other / "proxy" / "__init__.py").write_text('NAME = "another"\n', encoding="utf-8")
-    python = folder / "venv" / "bin" / "python"
-    checked([UV, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")])
-    checked([UV, "pip", "install", "--quiet", "--python", str(python), str(wheel), str(other)])
+    return make_environment(folder / "venv", wheel, other)
+
+
+def make_environment(folder: Path, *packages: Path) -> Path:
+    """Install packages, and their dependencies, in a new environment in `folder`; return its interpreter."""
+    python = folder / "bin" / "python"
+    checked([UV, "venv", "--quiet", "--python", sys.executable, str(folder)])
+    checked([UV, "pip", "install", "--quiet", "--python", str(python), *map(str, packages)])
     return python
 
 
@@ -137,7 +143,6 @@ def behaviour_problems(folder: Path, python: Path) -> Iterator[str]:
     groundwire = str(python.parent / "groundwire")
     (folder / "config.yaml").write_text("store: {url: 'sqlite:///history.db'}\n", encoding="utf-8")
     (folder / "empty").mkdir()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("GROUNDWIRE_", "OTEL_"))}
     for what, command, cwd, status, expected in (
         ("version", [groundwire, "--version"], folder / "empty", 0, version()),
         ("library", [str(python), "-c", LIBRARY], folder / "empty", 0, "partially_grounded"),
@@ -145,11 +150,23 @@ def behaviour_problems(folder: Path, python: Path) -> Iterator[str]:
         ("demo", [groundwire, "demo", "--pace", "0"], folder / "empty", 0, "contradicted"),
         ("missing extra", [groundwire, "config"], folder, 2, "store.url: it needs pip install 'groundwire[history]'"),
     ):
-        done = run(command, cwd=cwd, env=environ)
-        is_well = done.returncode == status and expected in done.stdout + done.stderr
-        print(f"{what}: {'works' if is_well else 'fails'}")
-        if not is_well:
-            yield f"{what}: status {done.returncode}, without {expected!r}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        yield from command_problems(what, command, cwd, status, expected)
+
+
+def sdist_problems(folder: Path, sdist: Path) -> Iterator[str]:
+    """Install the sdist in a new environment in `folder`, and yield a line if its command does not work."""
+    python = make_environment(folder, sdist)
+    yield from command_problems("sdist", [str(python.parent / "groundwire"), "--version"], folder, 0, version())
+
+
+def command_problems(what: str, command: Sequence[str], cwd: Path, status: int, expected: str) -> Iterator[str]:
+    """Run a command, and yield a line if its exit status, or its output, is not the expected one."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("GROUNDWIRE_", "OTEL_"))}
+    done = run(command, cwd=cwd, env=environ)
+    is_well = done.returncode == status and expected in done.stdout + done.stderr
+    print(f"{what}: {'works' if is_well else 'fails'}")
+    if not is_well:
+        yield f"{what}: status {done.returncode}, without {expected!r}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
 def version() -> str:

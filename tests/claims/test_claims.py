@@ -431,12 +431,14 @@ def find_afresh(text):
     return find_claims(text, POLICY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=repr)
 def test_hostile_text_is_segmented_in_linear_time(unit):
     assert is_linear(find_afresh, (unit * 8192)[:8192])
     find_claims((unit * SIZE)[:SIZE], POLICY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
 def test_large_structures_are_segmented_in_linear_time(make):
     assert growth(find_afresh, make(2048), make(8192)) < 6

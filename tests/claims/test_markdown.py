@@ -147,6 +147,7 @@ def test_spans_are_ordered_disjoint_and_inside(text):
         place = block.end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["\n", "> ", ">", "|", "|\n", "`", "#", "* - ", " ", "\t", "<", "-\n", "=\n", "a\n", "[", "\\"]
 )

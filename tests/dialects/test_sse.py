@@ -137,6 +137,7 @@ def test_many_events_are_under_a_limit_for_each() -> None:
     assert len([event for _ in range(100) for event in decoder.feed(b"data: x\r\n\r\ndata: y\n\n")]) == 200
 
 
+@pytest.mark.slow
 def test_an_event_in_tiny_chunks_is_read_in_linear_time() -> None:
     def feed(chunks: int) -> None:
         decoder = EventSplitter()

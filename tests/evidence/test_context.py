@@ -109,6 +109,7 @@ def test_digest_distinguishes_contexts() -> None:
     assert Context([Source("a", "document", FACT)]).digest != Context([Source("b", "document", FACT)]).digest
 
 
+@pytest.mark.slow
 def test_long_context_is_built_in_linear_time() -> None:
     assert is_linear(lambda text: Context([Source("a", "document", text)]), padded(40_000, "middle"))
 

@@ -130,6 +130,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_cut_in_linear_time(text: str) -> None:
     assert is_linear(lambda text: list(cut(text)), text[:16_384])

@@ -333,6 +333,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_prompt_is_read_in_linear_time(text: str) -> None:
     assert is_linear(sources_of, text[:16_384])

@@ -119,6 +119,7 @@ def test_padding_around_every_single_fact_changes_no_verdict() -> None:
     assert labels(verify(said(ANSWER), context(*texts))) == [label for _, label in UNPADDED]
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_context_takes_linear_time() -> None:
     small, large = ("\n\n".join([*padding(tokens), FACTS]) for tokens in (8000, 32_000))
     assert growth(lambda text: verify(said(ANSWER), context(text)), small, large) < 5

@@ -68,6 +68,7 @@ def test_the_origin_of_plain_words_is_exact() -> None:
         assert text[slice(*origin)] == original
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["a", "<", "<a ", "<a b=c ", "  ", "a  b", "é", "e\u0301", "漢，", "aé", "<!", "\u200b"]
 )

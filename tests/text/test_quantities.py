@@ -269,6 +269,7 @@ HOSTILE = (
 ).split("|")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE, ids=[repr(piece) for piece in HOSTILE])
 def test_time_grows_no_faster_than_hostile_text(piece: str) -> None:
     assert is_linear(find_quantities, (piece * 8192)[:8192])

@@ -264,6 +264,7 @@ def test_any_text_is_survived(text: str) -> None:
     verify(said(f"“{text}”"), CONTEXT, FUZZY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ['"', "“", "“”", "'", "«", ' "a', 'a" ', "s' ", '"«', "“»", "\n-", ">", ". "])
 def test_hostile_marks_are_read_in_linear_time(unit: str) -> None:
     assert is_linear(find_quotes, (unit * 16384)[:16384])

@@ -76,6 +76,7 @@ def test_any_json_is_read_to_lists_of_distinct_trimmed_strings(answer: object, f
         assert all(text and text == text.strip() for text in texts)
 
 
+@pytest.mark.slow
 def test_quotations_are_read_in_linear_time() -> None:
     small, large = ({"q": [f"quote number {number}" for number in range(count)]} for count in (1000, 4000))
     assert growth(lambda answer: read_evidence(answer, ["q"]), small, large) < 6

@@ -163,6 +163,7 @@ def test_the_work_for_a_claim_does_not_grow_with_its_context() -> None:
     assert growth(lambda context: [check(text, context) for text in EVERY], small, large) < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["not ", "Acme acquired Beta ", "all some none ", "rose fell ", "[", "a, "])
 def test_hostile_claims_are_read_in_bounded_time(unit: str) -> None:
     def work(text: str) -> None:

@@ -181,6 +181,7 @@ def test_any_text_can_be_compared(one: str, other: str) -> None:
     assert found.score is None or 0.0 <= found.score <= 1.0
 
 
+@pytest.mark.slow
 def test_a_long_history_is_compared_in_linear_time() -> None:
     sites = "Rome Oslo Bern Lima Cairo Paris Tokyo Delhi Quito Lagos".split()
     text = " ".join(

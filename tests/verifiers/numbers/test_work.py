@@ -77,6 +77,7 @@ def test_a_number_takes_as_many_steps_in_a_wide_table_as_in_a_narrow_one(
     assert 0 < wide <= 2 * narrow < MAX_STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_readings_of_a_wide_table_are_bounded_and_linear(table: Callable[[int, int], str]) -> None:
     sizes = []
