@@ -198,7 +198,8 @@ usually | generally | fairly sure | pretty sure
 """The confidence (0–1) that a hedge or a booster implies; the first match decides."""
 
 _NO_HEDGES = _phrases("""
-more likely | less likely | most likely to | as likely | how likely | you possibly can | cannot possibly | can't possibly
+more likely | less likely | most likely to | as likely | how likely | you possibly can | cannot possibly |
+can't possibly
 """)
 """Phrases that contain a hedging word but do not hedge."""
 
