@@ -94,8 +94,8 @@ def assert_row(row: str, alarms: float, misses: float, auroc: float) -> None:
     ("row", "suite", "judge"),
     [
         ("twenty everyday", "everyday", "entailment model"),
-        ("the same by words", "everyday", "words alone (judge.by: off)"),
         ("twenty others", "everyday_mixed", "entailment model"),
+        ("the same by word overlap", "everyday_mixed", "word overlap, fifteen lines"),
     ],
 )
 def test_the_readme_quotes_the_everyday_documents(row: str, suite: str, judge: str) -> None:
