@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from groundwire.config import Admin
 from groundwire.errors import ConfigError
-from groundwire.http.guard import Sessions, cookie
+from groundwire.http.guard import Sessions, cookie, set_cookie
 from groundwire.http.keys import AdminKeys, read_admin_keys
 
 KEY = "a-key-that-is-long"
@@ -83,3 +83,35 @@ def test_a_cookie_is_found_among_others() -> None:
     assert cookie(headers, "groundwire_session") == "x:y="
     assert cookie(headers, "c") == "2"
     assert cookie(headers, "session") == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        ((b"c=1; c=2",), "1"),
+        ((b"c=1", b"c=2"), "1"),
+        ((b"c=; c=2",), ""),
+        ((b'c="a\\073 Path=/"',), '"a\\073 Path=/"'),
+        ((b"c",), ""),
+        ((b"=c; ;;c=1",), "1"),
+        ((b"c=\xff\x01",), "\xff\x01"),
+        ((), ""),
+    ],
+    ids=["twice", "in two headers", "first empty", "quoted", "no value", "no name", "not ASCII", "none"],
+)
+def test_the_first_cookie_of_a_name_is_read_as_it_was_sent(sent: tuple[bytes, ...], value: str) -> None:
+    assert cookie(tuple((b"cookie", each) for each in sent), "c") == value
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_a_cookie_sent_back_sets_no_attribute(sent: bytes, secure: bool) -> None:
+    value = cookie(((b"cookie", b"c=" + sent),), "c")
+    _, header = set_cookie("c", value, secure=secure)
+    assert header.split(b";")[1:] == [b" Path=/", b" HttpOnly", b" SameSite=Strict", *([b" Secure"] if secure else [])]
+    assert cookie(((b"cookie", header),), "c") == value
+
+
+@pytest.mark.parametrize(("lasts", "age"), [(60.5, b"; Max-Age=60"), (0, b"; Max-Age=0"), (None, b"")])
+def test_a_cookie_has_the_name_of_an_admin_unquoted_and_its_age(lasts: float | None, age: bytes) -> None:
+    expected = b"c=ann@example.com:1; Path=/; HttpOnly; SameSite=Strict" + age
+    assert set_cookie("c", "ann@example.com:1", secure=False, lasts=lasts) == (b"set-cookie", expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -388,8 +388,3 @@ def read_asked(shape: type[Q], given: Mapping[str, Any]) -> Q:
             operator = "there is an unknown key"  # the key may be any text
             raise BadRequest(f"'{path}' is not known here", param=path, operator=operator) from error
         raise BadRequest(f"'{path}': {first['msg']}", param=path) from error
-
-
-def flat(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the parameters of a query or the fields of a form, keeping the last value of each."""
-    return {name: values[-1] for name, values in parameters.items()}

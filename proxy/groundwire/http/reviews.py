@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 
@@ -45,7 +45,6 @@ from groundwire.dialects.reviews import (
     SimilarQuery,
     SubjectQuery,
     TotalOut,
-    flat,
     read_asked,
 )
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
@@ -315,8 +314,8 @@ def _described(conditions: Wanted | Query) -> str:
 
 
 def parameters(call: Call) -> dict[str, str]:
-    """Return the parameters of a call's query."""
-    return flat(parse_qs(call.target.partition("?")[2], keep_blank_values=True))
+    """Return the parameters of a call's query, the last value of each."""
+    return dict(parse_qsl(call.target.partition("?")[2], keep_blank_values=True))
 
 
 def finding_id(text: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.dialects.jsonbytes import dumps
+from groundwire.http.pages.rendering import form_fields
 from groundwire.report import Consistency, Contradiction, Utf16
 from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
@@ -191,6 +192,23 @@ def test_a_form_that_is_not_ours_changes_nothing(tmp_path: Path, change: dict[st
         assert found.decided is None
 
     visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"a=1&b=&a=2", {"a": "2", "b": ""}),
+        (b"a=1&a=", {"a": ""}),
+        (b"note=x%0D%0Ay+z", {"note": "x\ny z"}),
+        (b"a=\xff%FF&%&=&a", {"a": "", "%": "", "": ""}),
+        (b"", {}),
+        (b"&".join([b"a=1"] * 20), {"a": "1"}),
+        (b"&".join([b"a=1"] * 21), {}),
+    ],
+    ids=["twice", "last empty", "line ends", "malformed", "empty", "20 fields", "21 fields"],
+)
+def test_a_form_has_the_last_value_of_each_field(body: bytes, expected: dict[str, str]) -> None:
+    assert form_fields(body) == expected
 
 
 def test_the_token_of_one_session_does_not_serve_another(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
+from groundwire.http.reviews import parameters
 from groundwire.storage.history.reviews import Wanted
+from groundwire.wire import Call
 from tests.servers.review_site import KEYS, Site, exchange, visit
 
 
@@ -93,6 +95,22 @@ def test_a_decision_of_another_shape_is_refused_by_name(tmp_path: Path, body: di
             assert (await api.get("/v1/reviews/1")).json()["decision"] is None
 
     visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("/reviews?a=1&b=&a=2", {"a": "2", "b": ""}),
+        ("/reviews?a=1&a=", {"a": ""}),
+        ("/reviews?q=a?b+c%26%C3%BC", {"q": "a?b c&ü"}),
+        ("/reviews?%FF=%&=&a", {"\ufffd": "%", "": "", "a": ""}),
+        ("/reviews?", {}),
+        ("/reviews", {}),
+    ],
+    ids=["twice", "last empty", "encoded", "malformed", "empty", "none"],
+)
+def test_a_query_has_the_last_value_of_each_parameter(target: str, expected: dict[str, str]) -> None:
+    assert parameters(Call("GET", target, (), b"")) == expected
 
 
 @pytest.mark.parametrize(

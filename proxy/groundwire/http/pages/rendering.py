@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from groundwire.http.pages.chart import format_value
 from groundwire.wire import Headers, Reply
@@ -88,12 +88,12 @@ def see_other(path: str, headers: Headers = ()) -> Reply:
 
 
 def form_fields(body: bytes) -> dict[str, str]:
-    """Return the fields of a form, line ends as they were typed; none if there are more than any form of ours has."""
+    """Return the last value of each field, line ends as they were typed; none if there are more than any form has."""
     try:
-        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+        fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
     except ValueError:
         return {}
-    return {name: values[-1].replace("\r\n", "\n") for name, values in fields.items()}
+    return {name: value.replace("\r\n", "\n") for name, value in fields}
 
 
 @dataclass(frozen=True, slots=True)
