@@ -88,7 +88,7 @@ WRONG_GROUNDING = {
     "grounding.modee": {"modee": "off"},
     "grounding.mode": {"mode": "sometimes"},
     "grounding.detail": {"detail": True},
-    "grounding.sources": {"sources": "text"},
+    "grounding.sources": {"sources": 5},
     "grounding.sources.0.text": {"sources": [{"id": "a"}]},
     "grounding.sources.1.txt": {"sources": [{"text": "a"}, {"text": "b", "txt": "c"}]},
     "grounding.verifiers": {"verifiers": "quote"},
