@@ -17,7 +17,7 @@ from groundwire.verifiers.entailment import Entailment
 from groundwire.verifiers.quotes import find_quotes
 from groundwire.verifiers.selection import Evidence, plain_text, quoted
 from groundwire.verifiers.signals import BARS, Combination, known_places, measure_signals, missing_words
-from groundwire.verifiers.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.verbatim import find_denial, find_verbatim, may_occur
 
 _VETOED_SCORE = 0.3
 """The maximum probability of support of a claim with a veto that no model has read."""
@@ -100,8 +100,8 @@ def explain(
 
 def exact_verdict(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
     """Return the verdict on a claim that a source states word for word or, with `denials`, denies; else None."""
-    wordings = dict.fromkeys(_wordings(claim))
-    for source in context.sources:
+    wordings = [each for each in dict.fromkeys(_wordings(claim)) if may_occur(each, context)]
+    for source in context.sources if wordings else ():
         for text in wordings:
             if place := find_verbatim(text, source, context):
                 cited, reason = cite(source, *place, 1.0, "exact"), f"{source.name} says exactly this."
@@ -122,8 +122,9 @@ def _wordings(claim: Claim) -> Iterator[str]:
 
 def denial(claim: Claim, context: Context) -> Verdict | None:
     """Return the verdict on a claim that a source quotes in order to deny it; None if there is no such source."""
-    for source in context.sources:
-        if place := find_denial(plain_text(claim.text), source, context):
+    text = plain_text(claim.text)
+    for source in context.sources if may_occur(text, context) else ():
+        if place := find_denial(text, source, context):
             cited = cite(source, *place, 1.0, "exact")
             reason = f'{source.name} denies "{cited.text}".'
             return Verdict("statement", "contradicted", 0.02, "exact", reason, (cited,))

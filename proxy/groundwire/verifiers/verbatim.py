@@ -49,6 +49,12 @@ _STOP = re.compile(r"[.!?…]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
+def may_occur(text: str, context: Context) -> bool:
+    """Return whether any source has a text, regardless of typography, case and what is around it."""
+    needle = _needle(text)
+    return len(needle) >= _MIN_CHARS and needle in context.folded_text
+
+
 def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int] | None:
     """Return the span of `source.text` where `text` is a whole clause, regardless of typography and case; else None."""
     for start, end in _occurrences(text, source, context):
