@@ -22,6 +22,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
+from bench.overlap import sentence_rows
 from bench.report import FOLDER, heading, machine, markdown
 from bench.suites import __main__ as suites
 from bench.suites.case import read
@@ -219,12 +220,7 @@ def suite_rows() -> dict[str, list[Row]]:
         _SUITE + name: [Row(each.id, (each.context,), each.text, int(each.wrong)) for each in given]
         for name, given in cases.items()
     }
-    everyday = [(row, each) for row in read("everyday.jsonl") for each in row["sentences"]]
-    found[_SUITE + "everyday"] = [
-        Row(f"{row['id']}-{at}", (row["document"],), each["text"], int(each["label"] != "supported"))
-        for at, (row, each) in enumerate(everyday)
-    ]
-    return found
+    return found | {_SUITE + "everyday": sentence_rows("everyday")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def support(row: Row) -> float:
     return min(shares, default=1.0)
 
 
-def suite_rows(name: str) -> list[Row]:
+def sentence_rows(name: str) -> list[Row]:
     """Return the sentences of a suite, each as an answer about its document."""
     return [
         Row(f"{row['id']}-{place}", (row["document"],), each["text"], int(each["label"] != "supported"))
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     sets = {path.stem: read_rows(path.read_text(encoding="utf-8").split("\n"))[0] for path in given.files}
-    sets |= {name: suite_rows(name) for name in SUITES}
+    sets |= {name: sentence_rows(name) for name in SUITES}
     found = {name: figures([(support(row), row.label) for row in rows]) for name, rows in sets.items()}
     head = ("set", *next(iter(found.values())))
     print(

@@ -6,15 +6,23 @@ import json
 import math
 import re
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from groundwire.backends.estimators import THINKING_TOKENS
-from groundwire.backends.language_judge import PROMPT_PROFILES, ChatJudge, ServiceJudge, find_prompt_profile
+from groundwire.backends.language_judge import (
+    PROMPT_PROFILES,
+    ChatJudge,
+    ServiceJudge,
+    find_prompt_profile,
+    read_answer,
+)
 from groundwire.domain import Source, Unavailable
 from groundwire.errors import ConfigError
+from groundwire.features.probe import Reply as ModelReply
 from groundwire.verifiers.entailment import Entailment, Opinion, Question
 from tests.backends.asked import asking
 from tests.edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
@@ -272,6 +280,15 @@ def test_the_probabilities_of_a_model_that_thinks_are_those_after_its_thoughts(
 ) -> None:
     assert thought(server, content, before) == Entailment(pytest.approx(0.7), pytest.approx(0.2))
     assert [each["logprobs"] for each in sent(server)] == [True, True]
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "<think" * 200_000, "</think>" * 100_000])
+def test_a_long_reply_takes_little_memory(text: str) -> None:
+    tracemalloc.start()
+    read_answer(ModelReply(text), {"stated": ("yes",), "silent": ("no",)})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(text)
 
 
 def test_the_long_answer_of_a_model_that_thinks_has_few_alternatives_per_token(server: Upstream) -> None:

@@ -291,15 +291,23 @@ class BlockingModel:
 UNWEIGHED = 0.95
 """The probability of an answer where the server gives none: the share that chat models are right, roughly."""
 
-_THOUGHT = re.compile(r"\A(?:(?!<think>).)*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENED, _CLOSED = re.compile("<think>", re.IGNORECASE), re.compile("</think>", re.IGNORECASE)
 _TAG = re.compile(r"</?\w+>")
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!?()[]{}<>-"
 _LEAST_SEEN = 0.5  # the mass on known answers, below which token probabilities mean nothing
 
 
+def _unopened(text: str) -> int:
+    """Return the end of thoughts at the beginning of a text that are closed but never opened, 0 if there are none."""
+    opened = _OPENED.search(text)
+    closed = _CLOSED.finditer(text, 0, opened.start() if opened else len(text))
+    return max((each.end() for each in closed), default=0)
+
+
 def read_answer(reply: Reply, words: Words) -> Opinion:
     """Return the opinion in an answer; unavailable where it gives none, or more than one."""
-    text = _THOUGHT.sub("", reply.text)
+    text = _THOUGHT.sub("", reply.text[_unopened(reply.text) :])
     found = _structured(text, words) or _find(text, words)
     if found is None:
         return Unavailable("no_verdict")
@@ -346,7 +354,7 @@ def _masses(tokens: Sequence[Token], text: str, word: str, words: Words) -> dict
     The tokens may include the thoughts before the answer's `text`.
     """
     joined = "".join(plain_token(token.text) for token in tokens).lower().replace("_", " ")
-    thought = max((each.end() for each in _THOUGHT.finditer(joined)), default=0)
+    thought = max((each.end() for each in _THOUGHT.finditer(joined)), default=_unopened(joined))
     place = joined.find(word, max(thought, joined.rfind(text.strip().lower().replace("_", " "))))
     if place < 0:
         return None

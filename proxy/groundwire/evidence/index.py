@@ -475,10 +475,10 @@ class Context:
             self._folded[source.text] = fold_source(source.text)
         return self._folded[source.text]
 
-    @cached_property
+    @property
     def folded_text(self) -> str:
         """The folded texts of all sources, line by line: one search shows that no source has a text."""
-        return "\n".join(self.folded(each).text for each in self.sources)
+        return self.derived("folded", lambda: "\n".join(self.folded(each).text for each in self.sources))
 
     def resolve(self, label: str) -> Source | None:
         """Return the source for the citation `label` ("1", "[1]", "Document 2", a title), or None.

@@ -101,7 +101,7 @@ def explain(
 def exact_verdict(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
     """Return the verdict on a claim that a source states word for word or, with `denials`, denies; else None."""
     wordings = [each for each in dict.fromkeys(_wordings(claim)) if may_occur(each, context)]
-    for source in context.sources if wordings else ():
+    for source in context.sources:
         for text in wordings:
             if place := find_verbatim(text, source, context):
                 cited, reason = cite(source, *place, 1.0, "exact"), f"{source.name} says exactly this."
@@ -123,7 +123,9 @@ def _wordings(claim: Claim) -> Iterator[str]:
 def denial(claim: Claim, context: Context) -> Verdict | None:
     """Return the verdict on a claim that a source quotes in order to deny it; None if there is no such source."""
     text = plain_text(claim.text)
-    for source in context.sources if may_occur(text, context) else ():
+    if not may_occur(text, context):
+        return None
+    for source in context.sources:
         if place := find_denial(text, source, context):
             cited = cite(source, *place, 1.0, "exact")
             reason = f'{source.name} denies "{cited.text}".'
@@ -183,7 +185,7 @@ _DISAGREEMENT = 0.5  # factor on the distance of a score from the threshold if a
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A rule that labels a claim otherwise than the model, its label and its reason."""
+    """The label and the reason of an exact check, an objection if the model gives another label."""
 
     rule: Literal["numbers", "wording"]
     label: Label
@@ -196,7 +198,8 @@ def language_verdict(
     """Return the verdict of a language model.
 
     A claim that is not supported is labelled `contradicted` only if the model finds that likelier than the evidence not
-    mentioning it. An objection whether it is supported halves the distance of its score from the threshold.
+    mentioning it. The distance of its score from the threshold is halved if an objection and the model differ on
+    whether the claim is supported.
     """
     bar, score = BARS[policy_name], found.supported
     silent = max(0.0, 1.0 - score - found.contradicted)

@@ -51,8 +51,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 def may_occur(text: str, context: Context) -> bool:
     """Return whether any source has a text, regardless of typography, case and what is around it."""
-    needle = _needle(text)
-    return len(needle) >= _MIN_CHARS and needle in context.folded_text
+    return _needle(text) in context.folded_text
 
 
 def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int] | None:

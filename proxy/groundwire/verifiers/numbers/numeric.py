@@ -442,10 +442,12 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
 def _reason(findings: Sequence[_Finding]) -> str:
     """Return a sentence for all numbers that are stated, one for all that are in no source, one for each other."""
     reasons = [each.reason for each in findings]
-    if stated := _listed([each.stated for each in findings]):
-        reasons.insert(0, f"The source states {stated}.")
-    if missing := _listed([each.missing for each in findings]):
-        reasons.append(f"{_capitalised(missing)} {'are' if ' and ' in missing else 'is'} in no source.")
+    stated = list(dict.fromkeys(each.stated for each in findings if each.stated))
+    missing = list(dict.fromkeys(each.missing for each in findings if each.missing))
+    if stated:
+        reasons.insert(0, f"The source states {_listed(stated)}.")
+    if missing:
+        reasons.append(f"{_capitalised(_listed(missing))} {'is' if len(missing) == 1 else 'are'} in no source.")
     return " ".join(dict.fromkeys(filter(None, reasons)))
 
 
@@ -454,8 +456,8 @@ def _capitalised(text: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the names, each once, as an enumeration in words."""
-    *first, last = dict.fromkeys(filter(None, names)) or [""]
+    """Return the names as an enumeration in words."""
+    *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
