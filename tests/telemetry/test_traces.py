@@ -369,7 +369,7 @@ def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
         from groundwire.http.app import build_app
         build_app(Settings(), environ={})
         heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "google.protobuf")
-        print([name for name in sys.modules if name.startswith(heavy)])
+        print([name for name in list(sys.modules) if name.startswith(heavy)])
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=120, text=True)
     assert done.stdout.strip() == "[]", done.stderr
