@@ -26,14 +26,13 @@ from bench.overlap import sentence_rows
 from bench.report import FOLDER, heading, machine, markdown
 from bench.suites import __main__ as suites
 from bench.suites.case import read
-from groundwire import judge as judge_module
 from groundwire.backends.loading import load_judge
 from groundwire.evaluation.figures import balanced_accuracy, risk_auroc
 from groundwire.evaluation.rows import Outcome, Row, context_of, draw, examine, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers import selection, signals, vetoes
+from groundwire.verifiers import signals, vetoes
 from groundwire.verifiers.entailment import Entailment, Question
 from groundwire.verifiers.numbers import (
     arithmetic,
@@ -82,10 +81,6 @@ def _second(_: object, value: object) -> object:
     return value
 
 
-def _as_it_is(claim: object, _context: object) -> object:
-    return claim
-
-
 def _veto(name: str, *code: FunctionType) -> Family:
     return Family(f"veto: {name}", ((vetoes, f"_{name}", _empty),), (getattr(vetoes, f"_{name}"), *code))
 
@@ -113,18 +108,11 @@ FAMILIES = (
     _veto("quantifier", vetoes._quantified),
     _veto("name", vetoes._unknown_names, vetoes._is_unknown_name, vetoes._replaces),
     _veto("role", vetoes._actions, vetoes._name_around),
-    Family(
-        "initialisms",
-        tuple((m, "spell_out", _as_it_is) for m in (numeric, judge_module)),
-        (selection.spell_out, selection._spellings, selection._pattern, selection._is_phrase),
-    ),
     Family("attribution, all", ((numeric, "find_objection", _none),), (attribution,)),
     _attribution("opposite"),
-    _attribution("opposite_direction"),
     _attribution("for_other_period"),
     _attribution("is_main"),
     _attribution("fits_words_better", attribution._is_in_closer_sentence, attribution._is_labelled),
-    _attribution("for_other_subject"),
     Family(
         "derivations, all",
         ((numeric, "derive_number", _none), (numeric, "apply_limit", _none)),
@@ -136,11 +124,6 @@ FAMILIES = (
         (derivation._derive_value, arithmetic),
     ),
     *(_operation(name) for name in arithmetic._OPERATIONS),
-    Family(
-        "derivations: whole lists",
-        ((derivation, "_lists", _empty),),
-        (derivation._lists, derivation._columns, derivation._rows_around, arithmetic.derive_whole),
-    ),
     Family(
         "derivations: worded",
         ((derivation, "_derive_from_wording", _none),),
@@ -156,8 +139,6 @@ FAMILIES = (
     Family("money of a source", ((candidates, "in_money", _first),), (candidates.in_money, candidates._currencies_of)),
     Family("one as a count", ((candidates, "_with_ones", _second),), (candidates._with_ones,)),
     Family("rates of amounts", ((candidates, "_lower_for_rates", _first),), (candidates._lower_for_rates,)),
-    Family("dates in parts", ((numeric, "_date_finding", _none),), (numeric._date_finding, numeric._is_year_after)),
-    Family("digits outside of quantities", ((numeric, "_verbatim", _none),), (numeric._verbatim,)),
     Family("asides", ((numeric, "_is_incidental", _false),), (numeric._is_incidental,)),
     Family(
         "frequencies",
@@ -220,7 +201,12 @@ def suite_rows() -> dict[str, list[Row]]:
         _SUITE + name: [Row(each.id, (each.context,), each.text, int(each.wrong)) for each in given]
         for name, given in cases.items()
     }
-    return found | {_SUITE + "everyday": sentence_rows("everyday")}
+    plain = [
+        Row(each["text"], (row["context"],), each["text"], int("supported" not in each["labels"]))
+        for row in read("plain_claims.jsonl")
+        for each in row["claims"]
+    ]
+    return found | {_SUITE + "everyday": sentence_rows("everyday"), _SUITE + "plain claims": plain}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from groundwire.verifiers import quotes
 from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.facts import check_period, settle, withhold
-from groundwire.verifiers.selection import Evidence, Vectors, plain_text, select_evidence, select_sources, spell_out
+from groundwire.verifiers.selection import Evidence, Vectors, plain_text, select_evidence, select_sources
 from groundwire.verifiers.signals import (
     CERTAIN_SCORE,
     Combination,
@@ -75,11 +75,7 @@ class _Case:
     claim: Claim
     verdicts: list[Verdict]
     evidence: Evidence | None = None
-    read: Claim = field(init=False)
     numeric: Verdict | None = None
-
-    def __post_init__(self) -> None:
-        self.read = self.claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +187,7 @@ class Judge:
 
     def _question(self, case: _Case, context: Context, vectors: Vectors | None) -> Question:
         """Return the question to the model about a claim."""
-        claim, evidence = case.read, case.evidence or Evidence()
+        claim, evidence = case.claim, case.evidence or Evidence()
         text, lead = plain_text(claim.text), plain_text(claim.lead)
         if not self.max_chars:
             return Question(text, lead, evidence.text)
@@ -242,9 +238,8 @@ class Judge:
         if case.numeric and not case.verdicts and is_certain(case.claim, case.numeric, context):
             case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
             return
-        case.read = case.claim if self.max_chars else spell_out(case.claim, context)
-        cited = _cited(case.read, context)
-        case.evidence = select_evidence(case.read.text, case.read.lead, context, cited, vectors=vectors)
+        cited = _cited(case.claim, context)
+        case.evidence = select_evidence(case.claim.text, case.claim.lead, context, cited, vectors=vectors)
 
     def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
         """Return the verdicts of the fallback, or by words, on a claim that the model did not answer."""
@@ -265,10 +260,10 @@ class Judge:
         """
         assert case.evidence is not None  # noqa: S101 - only such cases are open
         numbers = case.numeric
-        if answer is None and numbers is None and not content_stems(plain_text(case.read.text)):
+        if answer is None and numbers is None and not content_stems(plain_text(case.claim.text)):
             return
         combination = words_alone() if answer is None else self.combination
-        verdict = combined_verdict(case.read, case.evidence, answer, numbers, context, policy, combination)
+        verdict = combined_verdict(case.claim, case.evidence, answer, numbers, context, policy, combination)
         yield replace(_with_citation_flag(verdict, case.claim, context), degraded=degraded)
         if numbers and numbers.label == "supported":
             yield numbers

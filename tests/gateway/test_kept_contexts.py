@@ -8,7 +8,6 @@ from itertools import combinations
 import pytest
 
 from groundwire.domain import Exchange, Message, Part, Source
-from groundwire.evidence.index import MAX_CHARS
 from groundwire.gateway.service import EvidenceCache
 from groundwire.pipeline import Prepared
 from tests.gateway.exchanges import FACTS, exchange, sources
@@ -30,16 +29,6 @@ def is_same(one: Prepared, other: Prepared) -> bool:
 def test_the_same_exchange_is_read_once() -> None:
     cache = EvidenceCache()
     assert is_same(cache.prepare(exchange(), never), cache.prepare(exchange(), never))
-
-
-def test_every_answer_may_look_up_as_many_initialisms() -> None:
-    """A document with many queries gives the same verdicts as at first."""
-    cache, long = EvidenceCache(), exchange(FACTS * (MAX_CHARS // 12 // len(FACTS)))
-    for letter in "AB":
-        context = cache.prepare(long, never).context
-        found = [context.spelled_out(f"{letter}{number}", lambda _, text: {"a phrase"}) for number in range(40)]
-        assert found[:24] == ["a phrase"] * 24
-        assert found[-1] == ""
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,6 @@ _LOOK_EVERY = 64  # passages between two checks of the time limit
 _LONGEST_HEADING = 240
 MAX_CHARS, MAX_PASSAGES = 4_000_000, 60_000
 """Limits of one context: a million tokens of prose, or short lines that take as long to read."""
-_MOST_SEARCHED = 2 * MAX_CHARS  # maximum characters searched for initialisms in one context
 
 
 @dataclass(frozen=True)
@@ -333,8 +332,6 @@ class Context:
         self.sources: tuple[Source, ...] = tuple(sources)
         self.passages: tuple[Passage, ...] = ()
         self._folded: dict[str, Folded] = {}
-        self._spelled: dict[str, str] = {}
-        self._searched = 0
         self._parts: dict[bool, Context] = {}
         self._derived: dict[Hashable, Any] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
@@ -445,17 +442,6 @@ class Context:
             self._parts[facts] = Context(each for each in self.sources if (each.kind == "facts") is facts)
         return self._parts[facts]
 
-    def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
-        """Return the phrase that `find` returns for an initialism in the sources, "" unless it is unique. Cached."""
-        known = self._spelled.get(initialism)
-        if known is None and self._searched < _MOST_SEARCHED:
-            self._searched += sum(min(len(source.text), MAX_CHARS) for source in self.sources)
-            found = [find(initialism, source.text[:MAX_CHARS]) for source in self.sources]
-            phrases: set[str] = set().union(*(each or () for each in found))
-            known = phrases.pop() if None not in found and len(phrases) == 1 else ""
-            self._spelled[initialism] = known
-        return known or ""
-
     def derived(self, analysis: Hashable, compute: Callable[[], T]) -> T:
         """Return the result of an analysis of the passages, computed once for the context and its copies."""
         if analysis not in self._derived:
@@ -466,7 +452,7 @@ class Context:
     def renewed(self) -> Context:
         """Return a copy for another answer, with the limits and caches that apply to one answer reset."""
         context = copy(self)
-        context._spelled, context._searched, context._parts = {}, 0, {}
+        context._parts = {}
         return context
 
     def folded(self, source: Source) -> Folded:

@@ -1,4 +1,4 @@
-"""Prepare what a claim is compared with: expand initialisms, and select the passages that a model reads."""
+"""Select the passages that a claim is compared with."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from heapq import nlargest
 from itertools import groupby, pairwise
 from typing import Protocol
 
-from groundwire.domain import Claim, Source
+from groundwire.domain import Source
 from groundwire.evidence.index import Context, Passage
-from groundwire.text.words import STOPWORDS, content_stems, same_meaning
+from groundwire.text.words import content_stems, same_meaning
 
 MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
@@ -185,52 +185,3 @@ def _joined(passages: Sequence[Passage], similar: Sequence[float]) -> Evidence:
         lines.append(text)
     text = "\n".join(line for line in lines if line)
     return Evidence(tuple(passages), text, tuple(similar[each.place] for each in passages) if similar else ())
-
-
-_INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w&])")
-_MAX_INITIALISMS = 4
-_LINKS = r"(?:(?:and|&|of|the|for|on|in|to) ){0,2}"
-_SHORT = 2
-_LONG = 5  # letters, from which on a spelled-out form may contain commas and any function words
-
-
-def spell_out(claim: Claim, context: Context) -> Claim:
-    """Return the claim with each initialism replaced by its spelled-out form, if the sources contain exactly one."""
-    found = dict.fromkeys(match.group() for match in _INITIALISM.finditer(claim.text))
-    phrases = ((each, context.spelled_out(each, _spellings)) for each in list(found)[:_MAX_INITIALISMS])
-    spelled = {initialism: phrase for initialism, phrase in phrases if phrase}
-    if not spelled:
-        return claim
-    return replace(claim, text=_INITIALISM.sub(lambda match: spelled.get(match.group(), match.group()), claim.text))
-
-
-def _spellings(initialism: str, text: str) -> set[str] | None:
-    """Return the phrases of a text that spell out an initialism, in lower case; None if the text uses it."""
-    if re.search(rf"(?<!\w){re.escape(initialism)}(?!\w)", text):
-        return None
-    letters = initialism.replace("&", "")
-    found = {match.group().lower() for match in re.finditer(_pattern(initialism), text)}
-    return {phrase for phrase in found if len(letters) >= _LONG or _is_phrase(phrase, len(letters))}
-
-
-def _pattern(initialism: str) -> str:
-    letters = initialism.replace("&", "")
-    gap = rf"(?:, |[ -]){_LINKS}" if len(letters) >= _LONG else rf"[ -]{_LINKS}"
-    is_cased = len(initialism) == _SHORT  # two lower-case words match by chance too often
-    spelled = ""
-    for place, letter in enumerate(initialism):
-        if letter != "&":
-            joint = " (?:and|&) " if initialism[place - 1] == "&" else gap
-            first = letter if is_cased else f"[{letter}{letter.lower()}]"
-            spelled += f"{joint if spelled else ''}{first}[^\\W\\d_]{{1,30}}"
-    return rf"\b{spelled}\b"
-
-
-def _is_phrase(phrase: str, size: int) -> bool:
-    """Return whether enough words of a phrase are content words.
-
-    One per letter is required; one less from four letters on, and one less if the phrase contains "on".
-    """
-    parts = [word for word in re.split(r"[ -]", phrase) if word != "on"]
-    least = size - (size > _SHORT + 1) - (len(parts) < len(phrase.split()))
-    return sum(word not in STOPWORDS for word in parts) >= least

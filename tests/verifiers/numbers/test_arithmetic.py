@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groundwire.text.quantities import find_quantities
-from groundwire.verifiers.numbers.arithmetic import Operand, derive, derive_whole
+from groundwire.verifiers.numbers.arithmetic import Operand, derive
 
 DERIVED = [
     ("difference", "Sales rose by $20 million", "$120 million and $100 million", "$120 million − $100 million"),
@@ -41,21 +41,6 @@ NOT_DERIVED = [
 @pytest.mark.parametrize(("claim", "stated"), [row[1:] for row in NOT_DERIVED], ids=[row[0] for row in NOT_DERIVED])
 def test_nothing_else_is_derived(claim: str, stated: str) -> None:
     assert derive(find_quantities(claim)[0], claim, list(map(Operand, find_quantities(stated))), None) is None
-
-
-WHOLES = [
-    ("total of a column", "They have 835 MW in total", "640 MW; 120 MW; 75 MW", "640 MW + 120 MW + 75 MW"),
-    ("exact total needs no word", "It had 144 people", "48; 47; 49", "48 + 47 + 49"),
-    ("average", "The mean was 74.5%", "73.2%; 68.5%; 81.7%", "/ 3"),
-    ("average of costs in brackets", "The average is 5,579.33", "-5,860; -5,803; -5,075", "/ 3"),
-]
-
-
-@pytest.mark.parametrize(("claim", "stated", "formula"), [row[1:] for row in WHOLES], ids=[row[0] for row in WHOLES])
-def test_a_whole_list_is_added_up(claim: str, stated: str, formula: str) -> None:
-    derivation = derive_whole(find_quantities(claim)[0], claim, find_quantities(stated), None)
-    assert derivation is not None
-    assert formula in derivation.formula
 
 
 def test_a_fall_is_no_rise_where_the_periods_are_known() -> None:

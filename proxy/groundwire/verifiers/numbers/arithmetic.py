@@ -73,32 +73,6 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
     return None
 
 
-def derive_whole(
-    claimed: Quantity, cue_text: str, values: Sequence[Quantity], tolerance: float | None
-) -> Derivation | None:
-    """Derive `claimed` as the total or the average of all of `values`, or return None.
-
-    A word of `cue_text` must name the operation, unless at least three values add up exactly to a number of at least
-    three digits.
-    """
-    values = [_exact(each) for each in values if each.low == each.high]
-    if len(values) < 2 or not all(are_alike(values[0], each) for each in values[1:]):
-        return None
-    if claimed.low >= 0 and all(each.high < 0 for each in values):
-        values = [each._replace(low=-each.high, high=-each.low) for each in values]  # costs in brackets
-    total = point(values[0], sum(each.low for each in values), sum(each.slack for each in values))
-    terms = [*map(as_written, values[:3]), *(["…"] if len(values) > 4 else []), *map(as_written, values[3:][-1:])]
-    formula, places = " + ".join(terms), tuple(range(len(values)))
-    if _AVERAGE.search(cue_text):
-        average = point(total, total.low / len(values), total.slack / len(values))
-        return Derivation(f"({formula}) / {len(values)}", places) if agrees(claimed, average, tolerance) else None
-    is_exact = len(values) > 2 and abs(total.low - claimed.low) <= 1e-9 * abs(total.low)
-    is_long = sum(map(str.isdigit, claimed.text)) > 2
-    if (_TOTAL.search(cue_text) or (is_exact and is_long)) and agrees(claimed, total, tolerance):
-        return Derivation(formula, places)
-    return None
-
-
 @memo(512, 2048, long_entries=64)
 def find_operations(text: str) -> frozenset[str]:
     """Return the operations that the words of `text` name: change, share, total, average, ratio."""

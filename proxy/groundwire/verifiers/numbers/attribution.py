@@ -10,9 +10,6 @@ from groundwire.text.binding import main_dates, search_before
 from groundwire.text.tolerance import fit_period
 from groundwire.text.words import (
     CONVERSE,
-    FRAME_WORDS,
-    LIGHT_WORDS,
-    REFERENTS,
     are_opposed,
     concept,
     content_stems,
@@ -38,11 +35,11 @@ def find_objection(match: Candidate, candidates: Sequence[Candidate]) -> Objecti
     """Return the strongest objection to a matching number, given all stated ones; None if there is none."""
     if match.claim.strip(" \n|.") in match.passage.source.text[match.passage.start : match.passage.end]:
         return None
-    if match.coverage >= 0.5 and (reason := _opposite(match) or _opposite_direction(match)):
+    if match.coverage >= 0.5 and (reason := _opposite(match)):
         return Objection(reason)
     match.parsed.query.work.spend(len(candidates))
     rivals = [each for each in candidates if _is_comparable(match, each)]
-    return _for_other_period(match, rivals) or _find_better(match, rivals) or _for_other_subject(match, candidates)
+    return _for_other_period(match, rivals) or _find_better(match, rivals)
 
 
 def _opposite(match: Candidate) -> str:
@@ -55,16 +52,6 @@ def _opposite(match: Candidate) -> str:
             if (are_opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
                 return f'with "{_written((other,), match)}"'
     return ""
-
-
-def _opposite_direction(match: Candidate) -> str:
-    """Return a reason if the stated number rises where the claimed one falls, or the reverse, else ""."""
-    claim = match.claim
-    direction = direction_of(claim, match.target.quantity.start, match.target.quantity.end)
-    if not direction or match.target.quantity.kind in ("date", "time") or match.is_row:
-        return ""
-    stated = direction_of(match.passage.text, match.quantity.start, match.quantity.end)
-    return f"as a {'rise' if stated > 0 else 'fall'}" if stated * direction < 0 else ""
 
 
 def _is_comparable(match: Candidate, other: Candidate) -> bool:
@@ -126,32 +113,6 @@ def _find_better(match: Candidate, rivals: Sequence[Candidate]) -> Objection | N
     of_period = (each for each in rivals if each.fits_period is not False)
     better = [each for each in of_period if _is_main(each, match) or _fits_words_better(each, match)]
     return Objection("", likeliest(better)) if better else None
-
-
-def _for_other_subject(match: Candidate, candidates: Sequence[Candidate]) -> Objection | None:
-    """Return an objection if the number describes another subject, while the sources state numbers of the claim's.
-
-    The subject of a claim is its names, or its first content word if it has none.
-    """
-    query, binding = match.parsed.query, match.binding
-    named = query.names or (frozenset({query.first_stem}) - REFERENTS - LIGHT_WORDS - FRAME_WORDS)
-    known = match.passage.stems | content_stems(match.passage.heading)
-    if match.parsed.before:
-        known |= match.parsed.before.stems if _PRONOUN.match(match.passage.text) else frozenset()
-    if match.is_row or not named or named & known or match.coverage < 0.3:
-        return None
-    claimed = match.target.quantity
-    if claimed.kind in ("date", "time") or is_enumeration(claimed) or match.quantity.unit == "time":
-        return None
-    foreign = (binding.subject & match.passage.analysis.names if query.names else binding.subject) - query.stems
-    has_own = any(
-        each.passage is not match.passage
-        and named & each.binding.subject
-        and each.quantity.kind == match.quantity.kind
-        and not each.is_row
-        for each in candidates
-    )
-    return Objection(f'for "{_written(foreign, match)}"') if foreign and has_own else None
 
 
 def _written(stems: Collection[str], match: Candidate) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from groundwire.caches import memo
 from groundwire.domain import Citation, Claim
-from groundwire.evidence.index import Context, Passage, cell_at, is_in_name, names_column
+from groundwire.evidence.index import Context, Passage, cell_at, names_column
 from groundwire.text.binding import Binding, Given, as_given, bind
 from groundwire.text.quantities import Quantity
 from groundwire.text.reading import inside, read_claim
@@ -108,12 +108,6 @@ class Query:
         return (content_stems(before), content_stems(behind)) if than else ()
 
     @cached_property
-    def first_stem(self) -> str:
-        """The stem of the claim's first content word, which belongs to its subject."""
-        spoken = read_claim(self.claim.text).words
-        return next((word.stem for word in spoken if word.is_content and not word.is_number), "")
-
-    @cached_property
     def is_decline(self) -> bool:
         """Return whether the claim describes a decline or a loss, so that it writes negative values without a sign."""
         return overall_direction(self.claim.text) < 0
@@ -196,21 +190,6 @@ class ParsedPassage:
     def scale(self) -> float:
         """The factor that a note near the passage gives to its bare numbers."""
         return self.note.scale if self.note else 1.0
-
-    @cached_property
-    def loose_numbers(self) -> frozenset[str]:
-        """The numbers outside quantities, column names and identifiers such as "c12"."""
-        text, found = self.passage.text, self.passage.words
-        measured = inside(found, self.passage.quantities)
-        return frozenset(
-            word.stem
-            for place, word in enumerate(found)
-            if word.is_number
-            and place not in measured
-            and not text[word.start - 1 : word.start].isalpha()
-            and not text[word.end : word.end + 1].isalpha()
-            and not (self.is_row and is_in_name(text, word.start))
-        )
 
     @cached_property
     def is_named(self) -> bool:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from groundwire.evidence.index import Passage, column_at
 from groundwire.text.binding import Binding, search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import fit_period
-from groundwire.text.words import concept, content_stems, stem
-from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
+from groundwire.text.words import concept, stem
+from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive
 from groundwire.verifiers.numbers.attribution import REFERENCE
-from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money, parse_passage
+from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money
 from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, is_span
 from groundwire.verifiers.numbers.worded_arithmetic import WordProblem, solve
 
@@ -46,7 +44,7 @@ def derive_number(query: Query, target: Binding, passages: Sequence[ParsedPassag
 
 
 def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
-    """Derive a number from the best passages, one by one and together, then from whole rows and columns."""
+    """Derive a number from the best passages, one by one and together."""
     tolerance = query.tolerances.get(target.quantity.kind)
     ranked = sorted((each for each in passages if _is_relevant(query, each)), key=lambda each: -each.coverage)
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
@@ -55,10 +53,6 @@ def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassag
         operands = [_operand(query, target, value) for value in values[:MAX_OPERANDS]]
         query.work.spend(len(values) + _OPERATIONS_COST)
         if found := derive(target.quantity, query.cue_text, operands, tolerance):
-            return _cite(found, [each.parsed.passage for each in values])
-    for values in _lists(query, target, ranked):
-        query.work.spend(len(values))
-        if found := derive_whole(target.quantity, query.cue_text, [each.quantity for each in values], tolerance):
             return _cite(found, [each.parsed.passage for each in values])
     return None
 
@@ -213,52 +207,6 @@ def _rank(query: Query, value: _Value) -> int:
     return 0
 
 
-def _lists(query: Query, target: Binding, ranked: Sequence[ParsedPassage]) -> Iterator[list[_Value]]:
-    """Yield lists of values that may be added up: a row or a sentence, and columns."""
-    for each in ranked[:3]:
-        values = list(_values(target, each))
-        if len(values) > 1:
-            yield values
-    seen: set[int] = set()
-    for each in ranked[:3]:
-        if each.is_row and each.passage.place not in seen:
-            rows = _rows_around(each)
-            seen.update(row.passage.place for row in rows)
-            yield from _columns(query, target, rows)
-
-
-def _rows_around(table_row: ParsedPassage) -> list[ParsedPassage]:
-    """Return the rows of the table that contains a row, at most `_MAX_ROWS` on either side."""
-    near = table_row.query.context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
-    here = next(place for place, each in enumerate(near) if each is table_row.passage)
-    above, below = ([*takewhile(lambda each: each.is_row, part)] for part in (near[:here][::-1], near[here:]))
-    rows = [parse_passage(table_row.query, each) for each in (*above[::-1], *below)]
-    table_row.query.work.spend(sum(len(row.quantities) for row in rows))
-    return rows
-
-
-def _columns(query: Query, target: Binding, rows: Sequence[ParsedPassage]) -> Iterator[list[_Value]]:
-    """Yield the values of columns that the claim may mean.
-
-    For each column: the rows that are no totals, those that the claim names, and those under one heading.
-    """
-    columns: dict[str, list[_Value]] = defaultdict(list)
-    for row in rows:
-        for value in _values(target, row):
-            text, start = row.passage.text, value.binding.quantity.start
-            name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
-            fits = fit_period(query.dates, value.binding.dates)
-            if colon and fits is not False and row.is_column_named(value.place):
-                columns[name.strip()].append(value)
-    for values in columns.values():
-        parts = [each for each in values if not _TOTAL_LABEL.match(each.parsed.passage.text)]
-        named = [each for each in parts if query.subject & content_stems(each.parsed.passage.text.partition("|")[0])]
-        groups = defaultdict(list)
-        for each in parts:
-            groups[each.parsed.passage.heading].append(each)
-        yield from (each for each in (parts, named, *groups.values()) if len(each) > 1)
-
-
 def _is_in_named_column(parsed: ParsedPassage, quantity: Quantity) -> bool:
     text = parsed.passage.text
     if not parsed.is_row:
@@ -280,7 +228,5 @@ _TIME_WORDS = frozenset(map(stem, "after before earlier previously".split()))  #
 _MAX_LIKELY = 3  # passages; one is enough for most claims
 _NEIGHBOURS = 2
 _MIN_COVERAGE = 0.4
-_MAX_ROWS = 40
 _MAX_CITED = 8
 _OPERATIONS_COST = 100  # steps charged for trying every operation on the first dozen numbers
-_TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

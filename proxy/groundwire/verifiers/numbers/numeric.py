@@ -34,7 +34,7 @@ from groundwire.verifiers.numbers.candidates import (
 from groundwire.verifiers.numbers.derivation import CitedDerivation, apply_limit, derive_number
 from groundwire.verifiers.numbers.durations import FrequencyComparison, compare_frequencies, find_frequencies
 from groundwire.verifiers.quotes import decides_alone
-from groundwire.verifiers.selection import quoted, spell_out
+from groundwire.verifiers.selection import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,6 @@ def verify(
     given, context = context, context.of_sources(documents=policy.numeric.documents, facts=policy.numeric.facts)
     if context is not given and not context.sources:
         return None
-    claim = spell_out(claim, context)
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
     if not wanted and not find_frequencies(claim.text):
@@ -169,13 +168,11 @@ def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> 
         if found.label != "supported" and (decided := apply_limit(query, target, passages)):
             return _derived_finding(quantity, decided)
         return found
-    if quantity.kind == "date" and (dated := _date_finding(quantity, candidates)):
-        return dated
     differing = [each for each in candidates if _may_contradict(each, target)]
     if _is_incidental(query, quantity) and not any(_is_about_subject(each) for each in differing):
         return _NO_FINDING
-    if verbatim := _verbatim(target, passages) or _both_ends(query, quantity, candidates):
-        return verbatim
+    if stated := _both_ends(query, quantity, candidates):
+        return stated
     if followed := derive_number(query, target, passages):
         return _derived_finding(quantity, followed)
     found = _mismatch_finding(target, candidates, _comparable(query.claim, quantity, differing))
@@ -303,33 +300,6 @@ def _is_about_subject(candidate: Candidate) -> bool:
     return is_close and candidate.fits_period is not False and candidate.parsed.is_named
 
 
-def _date_finding(claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
-    """Return a finding on a date that no source states as a whole, or None.
-
-    Its day and its year may be stated separately, or it may be a year before a stated date. A date without a year that
-    the sources do not contradict asserts nothing.
-    """
-    near = [each for each in candidates if each.relation is Relation.OPEN]
-    days = [each for each in near if each.quantity.unit]
-    years = [each for each in near if not each.quantity.unit]
-    if days and years and not claimed.unit:
-        cited = tuple(likeliest(each).cite() for each in (days, years))
-        return _stated_finding(claimed.text, cited)
-    if after := next((each for each in candidates if _is_year_after(each, claimed)), None):
-        reason = f"{claimed.text} follows from the source: a year before {after.value}."
-        return _Finding("supported", "derived", reason, 0.8, (after.cite(),))
-    is_relative = claimed.unit in ("month", "quarter", "half") or (claimed.unit and near)
-    rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in candidates)
-    return _NO_FINDING if is_relative and not rivals else None
-
-
-def _is_year_after(candidate: Candidate, claimed: Quantity) -> bool:
-    """Return whether the claimed date is a year before a stated one, and the passage mentions the year before."""
-    days = candidate.quantity.low - claimed.low, candidate.quantity.high - claimed.high
-    is_year = not claimed.unit and not candidate.quantity.unit and all(day in (365, 366) for day in days)
-    return is_year and _YEAR_BEFORE.search(candidate.passage.text) is not None
-
-
 def _mismatch_finding(target: Binding, candidates: Sequence[Candidate], differing: Sequence[Candidate]) -> _Finding:
     quantity = target.quantity
     about = [each for each in differing if _is_about_subject(each)]
@@ -366,15 +336,6 @@ def _is_incidental(query: Query, quantity: Quantity) -> bool:
     is_span = quantity.kind == "quantity" and quantity.unit == "time" and quantity.low >= 86400.0
     is_known = search_before(_KNOWN_SPAN, query.claim.text, quantity.start) is not None
     return is_enumeration(quantity) or (is_span and is_known and not any(map(str.isdigit, quantity.text)))
-
-
-def _verbatim(target: Binding, passages: Sequence[ParsedPassage]) -> _Finding | None:
-    """Return a finding if a passage about the claim has the same digits outside quantities, as in an item number."""
-    written = [word.stem for word in words(target.quantity.text) if word.is_number]
-    for each in passages:
-        if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
-            return _stated_finding(target.quantity.text, (each.passage.cite(each.coverage, "numeric"),))
-    return None
 
 
 def _both_ends(query: Query, claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
@@ -466,8 +427,4 @@ _MAX_ELSEWHERE, _MAX_NEAREST = 100, 20  # passages that are searched for a numbe
 _MAX_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")
 _KNOWN_SPAN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
-_YEAR_BEFORE = re.compile(
-    r"\b(?:a|the|one) year (?:earlier|before|ago)|\b(?:prior|previous|preceding|last)[- ]year|\byear[- ]ago",
-    re.IGNORECASE,
-)
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")
