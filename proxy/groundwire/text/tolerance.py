@@ -94,6 +94,7 @@ def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool 
 
 
 _ADJECTIVES = frozenset(map(stem, "paid full whole additional extra further consecutive straight".split()))
+_MAX_ROUNDING = 0.1  # of the stated value
 _NO_DIGIT = re.compile(r"\D")
 
 
@@ -189,14 +190,15 @@ def _compare_values(
 def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | None) -> float:
     """Return the allowed distance from the stated value.
 
-    Without a `tolerance`, it is half a unit of the claim's last digit, more if the claim is approximate.
+    Without a `tolerance`, it is half a unit of the claim's last digit but at most a tenth of the stated value ("2 %" is
+    no rounded "1.5 %"), and more if the claim is approximate.
     """
     if tolerance is not None:
         return tolerance * abs(theirs[0])
     if claimed.is_approximate:
         is_rough = len(_NO_DIGIT.sub("", claimed.text).strip("0")) <= 2  # "about 3,500", and numbers in words
         return max(2 * claimed.slack, 0.05 * abs(claimed.low) if is_rough else 0.0, _last_digit(claimed.low) / 2)
-    return claimed.slack
+    return min(claimed.slack, _MAX_ROUNDING * abs(theirs[0]))
 
 
 def _last_digit(value: float) -> float:
