@@ -42,7 +42,7 @@ _RIVALS = 12  # other evidence, of which the one with most words of the claim is
 _WORD = re.compile(r"[a-z0-9]{4,}")
 _SHORTENED, _NEAR, _SHORT_LIMITS = 0.5, 0.6, (18, 30, 50)  # see `shortened`; the limits are words
 _MAX_WEIGHT = 2.5
-LIMITS = (60, 80, 120, 160)
+LIMITS = (90, 120)
 """Words of evidence that examples are cut down to, so that a model reads any number of them."""
 _SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))[A-Z][^.!?\n|]{15,200}\.(?=\s|$)", re.MULTILINE)
 _COMMON = re.compile(

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import random
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from torch.nn import functional
 from groundwire.backends.pairs import CLAIM, MISSING
 from training.batches import Batch, Tokens, batches, load_tokenizer, padded, tokenized
 from training.corpus import draw_examples, unrelated
+from training.edits import with_edits
 from training.evaluate import figures, score
 from training.example import SUPPORTED, Example
 from training.model import Judge, from_base
@@ -42,6 +44,7 @@ _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
 _LOG_EVERY, _STORE_EVERY, _MEAN_EVERY = 50, 200, 20  # steps
 _DRAWN_AT = 0.75  # part of a pass after which the examples of the next one are drawn
 _UNRELATED = 0.1  # share of the public examples whose evidence is replaced
+_EDITED, _EDITED_PUBLIC = 0.4, 0.7  # shares of the supported examples that are also edited, where that is possible
 _MAX_SHARE = 2.5
 _SEEDS_APART = 500  # seeds of two processes
 
@@ -81,7 +84,8 @@ def main() -> None:
         nargs="*",
         default=[],
         metavar="NAME=SHARE",
-        help="the share, in each pass, of schemas of files whose name begins so; the first that fits, else all",
+        help="the share, in each pass, of schemas of files whose name begins so, a regular expression; the first that "
+        "fits, else all",
     )
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--weights", type=Path, help="weights to go on from")
@@ -121,15 +125,16 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     at += plan.seed
     chance = random.Random(1000 + at)  # noqa: S311
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
-    examples = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
+    labelled = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
     every = read_schemas(plan.claims, "training")
     schemas = [each for each in every if chance.random() < _share(plan, each.origin)]
-    examples += draw_examples(schemas, at)
+    drawn = list(draw_examples(schemas, at))
+    examples = [*with_edits(labelled, _EDITED_PUBLIC, chance), *with_edits(drawn, _EDITED, chance)]
     return decorrelated(list(tokenized(examples, load_tokenizer(plan.base))))
 
 
 def _share(plan: Plan, origin: str) -> float:
-    return next((share for name, share in plan.shares.items() if origin.startswith(name)), 1.0)
+    return next((share for name, share in plan.shares.items() if re.match(name, origin)), 1.0)
 
 
 def _with_unrelated(examples: Sequence[Example], chance: random.Random) -> Iterator[Example]:
