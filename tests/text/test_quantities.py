@@ -87,6 +87,7 @@ POINTS = [
     ("1.5e6", "count", "", 1_500_000, 50_000),
     ("6.02×10^23", "count", "", 6.02e23, 5e20),
     ("twenty-one", "count", "", 21, 0.5),
+    ("twenty - one", "count", "", 21, 0.5),
     ("one hundred and five", "count", "", 105, 0.5),
     ("two hundred thousand", "count", "", 200_000, 500),
     ("a dozen eggs", "count", "", 12, 0.5),

@@ -704,7 +704,7 @@ _FRACTION = re.compile(
     re.I,
 )
 _PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
-_LETTERS = re.compile(r"[ -]?(?P<word>[^\W\d_]{1,12})(?![\w])")
+_LETTERS = re.compile(r"(?: ?- ?| )?(?P<word>[^\W\d_]{1,12})(?![\w])")
 _AND_SMALLER = re.compile(
     r"(?:,? and |, | |)(?=\d|[a-z]{3,6}(?:-[a-z]{3,5})? (?:minute|second|month|week|day|hour|inch|ounce))"
 )
