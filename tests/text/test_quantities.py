@@ -172,6 +172,7 @@ RANGES = [
     ("10-15%", [(10, 15)]),
     ("between 3 and 5 million", [(3e6, 5e6)]),
     ("3 to 5 percent", [(3, 5)]),
+    ("one hundred - two hundred", [(100, 200)]),
     ("$3–5 million", [(3e6, 5e6)]),
     ("from 18 percent to 15 percent", [(18, 18), (15, 15)]),
     ("rose from 3 to 5", [(3, 3), (5, 5)]),

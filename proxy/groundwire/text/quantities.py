@@ -455,9 +455,12 @@ def _spelled(text: str, start: int) -> _Amount | None:
     position = start
     while (match := _LETTERS.match(text, position)) and end - start < 120:
         word = match["word"].lower()
+        follows_tens = 20 <= current % 100 < 100 and current % 10 == 0 and _SPELLED.get(word, 10.0) < 10
+        if seen and match["spaced"] and not follows_tens:
+            break  # "one hundred - two hundred"; only "twenty - five" is one number
         if word in _SPELLED:
             value = _SPELLED[word]
-            if seen and current % 100 and not (20 <= current % 100 < 100 and current % 10 == 0 and value < 10):
+            if seen and current % 100 and not follows_tens:
                 break  # "two three": two numbers
             if seen and current and current % 100 == 0 and value >= 100:
                 break
@@ -704,7 +707,7 @@ _FRACTION = re.compile(
     re.I,
 )
 _PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
-_LETTERS = re.compile(r"(?: ?- ?| )?(?P<word>[^\W\d_]{1,12})(?![\w])")
+_LETTERS = re.compile(r"(?:[ -]|(?P<spaced> - ?|- ))?(?P<word>[^\W\d_]{1,12})(?![\w])")
 _AND_SMALLER = re.compile(
     r"(?:,? and |, | |)(?=\d|[a-z]{3,6}(?:-[a-z]{3,5})? (?:minute|second|month|week|day|hour|inch|ounce))"
 )
