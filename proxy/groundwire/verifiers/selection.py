@@ -53,8 +53,8 @@ def plain_text(text: str) -> str:
 
 
 def quoted(passage: Passage) -> str:
-    """Return the beginning of a passage in quotation marks, without its final stop, as for a reason."""
-    text = plain_text(passage.text)
+    """Return the beginning of a passage in quotation marks, its own ones single, without its final stop."""
+    text = plain_text(passage.text).replace('"', "'")
     if len(text) > _MAX_QUOTED_CHARS:
         text = text[:_MAX_QUOTED_CHARS].rsplit(" ", 1)[0] + " …"
     return f'"{text.rstrip(".")}"'
