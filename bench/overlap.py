@@ -23,7 +23,7 @@ from groundwire.evaluation.rows import Row, read_rows
 from groundwire.text.sentences import sentences
 from groundwire.text.words import content_stems
 
-SUITES = ("everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed")
+SUITES = ("everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed", "everyday_open")
 
 Scored = Sequence[tuple[float, int]]
 """The share of an answer's words that the context has, and its label: 1 if it is not grounded."""

@@ -117,7 +117,7 @@ def test_overlap_measures_files_and_everyday_suites(
     monkeypatch.setattr(sys, "argv", ["overlap", str(tmp_path / "own.jsonl"), "--json", str(out)])
     overlap.main()
     found = json.loads(out.read_text())
-    assert set(found) == {"own", "everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed"}
+    assert set(found) == {"own", "everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed", "everyday_open"}
     assert found["own"] == {
         "answers": 2,
         "auroc": 1.0,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.text.words import words
-from groundwire.verifiers.selection import MAX_WORDS, plain_text, select_evidence
+from groundwire.verifiers.selection import MAX_WORDS, NEAR_WORDS, plain_text, select_evidence
 
 FILLER = " ".join(f"Visitor {number} enjoyed the quiet museum of the town." for number in range(60))
 FACT = "The Harwick wind farm came into service in May 2019."
@@ -26,6 +26,16 @@ def test_a_short_context_is_read_whole():
 def test_the_passage_about_the_claim_is_found_in_any_position():
     for text in (f"{FACT} {FILLER}", f"{FILLER} {FACT}", f"{FILLER} {FACT} {FILLER}"):
         assert FACT in select("The wind farm of Harwick started in 2019.", text)
+
+
+def test_a_claim_in_the_words_of_a_passage_comes_with_less_around_it():
+    around = (
+        20 * "Many people from near and far enjoyed the museum of the town, its fine cafe and its garden by the river. "
+    )
+    near, free = (select(each, f"{around}{FACT} {around}") for each in (FACT, "Power has been produced off Harwick."))
+    assert FACT in near
+    assert FACT in free
+    assert len(words(near)) <= NEAR_WORDS < len(words(free)) <= MAX_WORDS
 
 
 def test_two_facts_of_one_claim_are_both_found():

@@ -15,11 +15,14 @@ from groundwire.text.words import content_stems, same_meaning
 
 MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
+NEAR_WORDS = 80
+"""The same for a claim most of whose words the closest passages of this length have."""
 
 _MAX_CANDIDATES = 16
 _MAX_QUOTED_CHARS = 160
 _CHARS_PER_WORD = 8  # English prose, with spaces, punctuation and a margin
 _COVERED_WEIGHT = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
+_NEAR_SHARE = 0.6  # of the claim's words
 _CITED_WEIGHT = 1.5  # weight of a passage of a cited source; others weigh 1
 _MARKUP = re.compile(
     r"</?(?:b|i|u|em|strong|code|mark|span|br|p|sup|sub)(?: ?/)?>|"
@@ -67,12 +70,14 @@ def select_evidence(
     cited: Collection[str] = (),
     limit: int = MAX_WORDS,
     vectors: Vectors | None = None,
+    near_limit: int = NEAR_WORDS,
 ) -> Evidence:
     """Return the passages closest to a claim and its lead by words and, if given, by `vectors`, up to `limit` words.
 
     A context within the limit is used completely. Passages are chosen greedily for the claim's words that the chosen
-    ones lack, and for their similarity; the remaining space goes to neighbours of the best ones. `cited` are the ids of
-    the sources that the claim cites.
+    ones lack, and for their similarity; the remaining space goes to neighbours of the best ones. The limit is
+    `near_limit` if most of the claim's words are known, and passages of that length have all that are. `cited` are the
+    ids of the sources that the claim cites.
     """
     passages = context.passages
     similar = vectors.similarities(f"{lead} {claim}" if lead else claim, context) if vectors else ()
@@ -86,6 +91,8 @@ def select_evidence(
     closest = nlargest(_MAX_CANDIDATES, range(len(similar)), key=lambda place: (similar[place], -place))
     candidates |= {place: passages[place] for place in closest}
     chosen = _cover(stems, wider, list(candidates.values()), similar, cited, limit)
+    if near := _nearest(stems, chosen, near_limit):
+        chosen, limit = near, min(limit, near_limit)
     return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place), similar)
 
 
@@ -103,7 +110,8 @@ def select_sources(
     """
     if sum(len(each.text) for each in context.sources) <= max_chars:
         return tuple(each for each in context.sources if each.text)
-    chosen = select_evidence(claim, lead, context, cited, max_chars // _CHARS_PER_WORD, vectors).passages
+    limit = max_chars // _CHARS_PER_WORD
+    chosen = select_evidence(claim, lead, context, cited, limit, vectors, near_limit=limit).passages
     found = []
     for _, group in groupby(chosen, lambda each: id(each.source)):
         passages = list(group)
@@ -152,6 +160,20 @@ def _cover(
         covered |= best.stems | best.heading_stems
         room -= len(best.words)
     return chosen
+
+
+def _nearest(stems: frozenset[str], chosen: Sequence[Passage], limit: int) -> list[Passage]:
+    """Return the first chosen passages that have all words of the claim that any of them has.
+
+    Return none if these are few of the claim's words, or the passages are longer than `limit` words together.
+    """
+    known = [stems & (each.stems | each.heading_stems) for each in chosen]
+    stated = frozenset[str]().union(*known)
+    count = next((at for at in range(len(chosen)) if frozenset[str]().union(*known[:at]) == stated), len(chosen))
+    is_near = (
+        stems and len(stated) >= _NEAR_SHARE * len(stems) and sum(len(each.words) for each in chosen[:count]) <= limit
+    )
+    return list(chosen[:count]) if is_near else []
 
 
 def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:
