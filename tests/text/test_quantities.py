@@ -39,6 +39,7 @@ POINTS = [
     ("Rs. 500", "currency", "INR", 500, 0.5),
     ("5.5 lakh crore rupees", "currency", "INR", 5.5e12, 5e10),
     ("50 cents", "currency", "$", 0.5, 0.005),
+    ("31 euro cents", "currency", "EUR", 0.31, 0.005),
     ("twenty dollars", "currency", "$", 20, 0.5),
     ("CHF 3.50", "currency", "CHF", 3.5, 0.005),
     ("$(1,234)", "currency", "$", -1234, 0.5),

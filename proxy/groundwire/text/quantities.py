@@ -270,8 +270,10 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
         read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
         return _one(read._replace(worth=0.01) if unit == "bps" else read)
     if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
-        amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in CENTS else amounts
-        return _one(_quantity(text, start, money.end(), "currency", amounts, sign, unit=code))
+        cents = _CENTS_BEHIND.match(text, money.end())  # "31 euro cents"
+        is_cents = cents or money["name"].lower() in CENTS
+        amounts = [each.times(0.01) for each in amounts] if is_cents else amounts
+        return _one(_quantity(text, start, (cents or money).end(), "currency", amounts, sign, unit=code))
     if times := _TIMES.match(text, end):
         return _one(_quantity(text, start, times.end(), "ratio", amounts, sign, unit="times"))
     if (part := _IN_WHOLE.match(text, end)) and (whole := _whole(text, part)) and amount.value <= whole.value:
@@ -707,6 +709,7 @@ _FRACTION = re.compile(
     re.I,
 )
 _PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
+_CENTS_BEHIND = re.compile(r"[ -]cents?\b", re.IGNORECASE)
 _LETTERS = re.compile(r"(?:[ -]|(?P<spaced> - ?|- ))?(?P<word>[^\W\d_]{1,12})(?![\w])")
 _AND_SMALLER = re.compile(
     r"(?:,? and |, | |)(?=\d|[a-z]{3,6}(?:-[a-z]{3,5})? (?:minute|second|month|week|day|hour|inch|ounce))"

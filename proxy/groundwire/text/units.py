@@ -174,8 +174,8 @@ _UNIT = re.compile(
 
 
 _CURRENCY_NAMES = """
-$ $ dollar dollars cent cents ¢ bucks | EUR € euro euros | GBP £ pound pounds pence sterling | JPY ¥ yen | INR ₹ rs
-rupee rupees | USD us$ u.s.$ | AUD a$ au$ | CAD c$ ca$ | NZD nz$ | HKD hk$ | SGD s$ | BRL r$ reais | CNY yuan renminbi
+$ $ dollar dollars cent cents ¢ bucks | EUR € euro euros eurocent eurocents | GBP £ pound pounds pence sterling |
+JPY ¥ yen | INR ₹ rs rupee rupees | USD us$ u.s.$ | AUD a$ au$ | CAD c$ ca$ | NZD nz$ | HKD hk$ | SGD s$ | BRL r$ reais | CNY yuan renminbi
 rmb | KRW ₩ won | RUB ₽ rubles | CHF franc francs | TRY ₺ | ILS ₪ | SEK krona kronor | PLN zloty | AED dirhams | ZAR
 rand
 """
@@ -186,7 +186,7 @@ CODES = (
 CURRENCIES = {code.lower(): code for code in CODES}
 """Signs, names and codes of currencies in lower case, with the ISO 4217 code; "$" for a dollar of no stated country."""
 CURRENCIES |= {name: code for code, *names in map(str.split, _CURRENCY_NAMES.split("|")) for name in names}
-CENTS = frozenset(("cent", "cents", "¢", "pence"))
+CENTS = frozenset(("cent", "cents", "¢", "eurocent", "eurocents", "pence"))
 
 
 SCALES = {"hundred": 1e2, "thousand": 1e3, "thousands": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9}

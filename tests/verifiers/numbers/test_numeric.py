@@ -91,6 +91,10 @@ BYLAWS = (
 WATER = (
     "| Parameter | Result | Unit | Limit |\n|---|---|---|---|\n| Iron | 0.31 | mg/l | 0.20 |\n| Pipe | 15 | mm | 20 |"
 )
+DRYER = (
+    "| Programme | Max. load | Duration |\n|---|---|---|\n"
+    "| Cotton Cupboard | 8 kg | 165 min |\n| Cotton Iron | 8 kg | 130 min |\n| Easy Care | 4 kg | 70 min |\n"
+)
 GOODS = (
     "| Item | Unit | Price |\n|---|---|---|\n| Milk | l | 2 |\n| Flour | kg | 3 |\n\n"
     "| Unit | Flat | Rent |\n|---|---|---|\n| A | flat A | 1200 |\n| B | flat B | 1350 |"
@@ -374,6 +378,9 @@ WHOSE = [
     ("column of the year", YEARS, "Net sales in 2018 were $5,875.0.", True),
     ("column of another year", YEARS, "Net sales in 2018 were $5,563.7.", False),
     ("scale that is not told", YEARS, "Net sales in 2019 were 5,563.7 million.", True),
+    ("another row's value, its column not named", DRYER, "Cotton Iron takes 165 minutes.", False),
+    ("another row's value, its unit alone named", DRYER, "Easy Care takes 8 kg.", False),
+    ("the row's value, its column not named", DRYER, "Easy Care takes 70 minutes.", True),
     ("other currency than the table's", YEARS, "Costs in 2019 were €4,100.0.", False),
     ("a threshold beside a price", DELIVERY, "Delivery costs nothing once you spend 80 euros.", True),
     ("a price whose subject is a pronoun", DELIVERY, "Delivery of a small order costs 6 euros.", True),

@@ -59,14 +59,14 @@ def _is_comparable(match: Candidate, other: Candidate) -> bool:
     here, there, claimed = match.quantity, other.quantity, match.target.quantity
     if other.relation.is_match or here.low == there.low:
         return False
-    if not other.is_column_named:
+    is_below = match.is_row and other.is_row and _column(match) == _column(other) != (frozenset(), ())
+    if not other.is_column_named and not is_below:
         return False
     if here.kind == "date" or there.kind == "date":
         lengths = here.high - here.low, there.high - there.low
         return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
     if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
         return False  # "three weeks" and "14 years" rarely describe one thing
-    is_below = match.is_row and other.is_row and _column(match) == _column(other) != (frozenset(), ())
     is_few = is_enumeration(claimed)
     if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
         return False

@@ -163,6 +163,10 @@ class ParsedPassage:
         """Return whether the claim names the column of a quantity, or the passage is no row."""
         return not self.is_row or self.query.names_column(self.passage.analysis.columns[place])
 
+    def column_of(self, place: int) -> frozenset[str]:
+        """Return the specific stems of the name of a quantity's column; none outside of rows."""
+        return self.passage.analysis.columns[place]
+
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """The words and dates that describe each quantity."""
@@ -326,10 +330,22 @@ def parse_passage(query: Query, passage: Passage) -> ParsedPassage:
 def find_candidates(target: Binding, passages: Iterable[ParsedPassage]) -> Iterator[Candidate]:
     """Yield every quantity of the passages that is comparable with the claimed one.
 
-    Cells with other values in columns that the claim does not name are left out, unless it states a range.
+    Cells with other values in columns that the claim does not name, and in which no row has its value, are left out,
+    unless it states a range.
     """
+    compared = list(_compared(target, passages))
+    is_selective = target.quantity.kind != "date" and target.quantity.low == target.quantity.high
+    matching = {each.column_of(place) for each, place, relation in compared if relation.is_match and each.is_row}
+    for each, place, relation in compared:
+        is_other = relation is Relation.DIFFERENT and is_selective and not each.is_column_named(place)
+        if not is_other or each.column_of(place) in matching:
+            yield Candidate(target, each, place, relation)
+
+
+def _compared(target: Binding, passages: Iterable[ParsedPassage]) -> Iterator[tuple[ParsedPassage, int, Relation]]:
+    """Yield the place of every comparable quantity of the passages, with its relation to the claimed one."""
     claimed, written = target.quantity, target.quantity.text.strip()
-    is_date, is_point = claimed.kind == "date", claimed.low == claimed.high
+    is_date = claimed.kind == "date"
     for each in passages:
         quantities = each.quantities
         each.query.work.spend(len(quantities))
@@ -338,11 +354,8 @@ def find_candidates(target: Binding, passages: Iterable[ParsedPassage]) -> Itera
             if (quantity.kind == "date") is not is_date and quantity.text.strip() != written:
                 continue  # only "2019" may be either
             relation = _compare(claimed, quantity, each, place)
-            if relation is Relation.INCOMPARABLE:
-                continue
-            if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_column_named(place):
-                continue
-            yield Candidate(target, each, place, relation)
+            if relation is not Relation.INCOMPARABLE:
+                yield each, place, relation
 
 
 def is_enumeration(quantity: Quantity) -> bool:
