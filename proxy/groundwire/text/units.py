@@ -174,10 +174,10 @@ _UNIT = re.compile(
 
 
 _CURRENCY_NAMES = """
-$ $ dollar dollars cent cents ¢ bucks | EUR € euro euros eurocent eurocents | GBP £ pound pounds pence sterling |
-JPY ¥ yen | INR ₹ rs rupee rupees | USD us$ u.s.$ | AUD a$ au$ | CAD c$ ca$ | NZD nz$ | HKD hk$ | SGD s$ | BRL r$ reais | CNY yuan renminbi
-rmb | KRW ₩ won | RUB ₽ rubles | CHF franc francs | TRY ₺ | ILS ₪ | SEK krona kronor | PLN zloty | AED dirhams | ZAR
-rand
+$ $ dollar dollars cent cents ¢ bucks | EUR € euro euros eurocent eurocents | GBP £ pound pounds pence sterling | JPY
+¥ yen | INR ₹ rs rupee rupees | USD us$ u.s.$ | AUD a$ au$ | CAD c$ ca$ | NZD nz$ | HKD hk$ | SGD s$ | BRL r$ reais |
+CNY yuan renminbi rmb | KRW ₩ won | RUB ₽ rubles | CHF franc francs | TRY ₺ | ILS ₪ | SEK krona kronor | PLN zloty |
+AED dirhams | ZAR rand
 """
 CODES = (
     "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
