@@ -24,7 +24,7 @@ STOPWORDS = frozenset(
     "a an and are as at be been being but by can could did do does doing done for from had has have having he her "
     "hers him his how i if in into is it its itself just me might my of on or our ours own per shall she should "
     "so some such than that the their theirs them then there these they this those through to too up upon us very "
-    "was we were what when where which while who whom whose why will with would you your yours also about both "
+    "via was we were what when where which while who whom whose why will with would you your yours also about both "
     "each other however therefore thus moreover furthermore additionally may must s t re ve ll d m".split()
 )
 
