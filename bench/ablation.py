@@ -25,7 +25,7 @@ from unittest.mock import patch
 from bench.overlap import sentence_rows
 from bench.report import FOLDER, heading, machine, markdown
 from bench.suites import __main__ as suites
-from bench.suites.case import read
+from bench.suites.case import plain_claims, read
 from groundwire.backends.loading import load_judge
 from groundwire.evaluation.figures import balanced_accuracy, risk_auroc
 from groundwire.evaluation.rows import Outcome, Row, context_of, draw, examine, read_rows
@@ -201,11 +201,7 @@ def suite_rows() -> dict[str, list[Row]]:
         _SUITE + name: [Row(each.id, (each.context,), each.text, int(each.wrong)) for each in given]
         for name, given in cases.items()
     }
-    plain = [
-        Row(each["text"], (row["context"],), each["text"], int("supported" not in each["labels"]))
-        for row in read("plain_claims.jsonl")
-        for each in row["claims"]
-    ]
+    plain = [Row(text, (context,), text, int("supported" not in labels)) for labels, context, text in plain_claims()]
     return found | {_SUITE + "everyday": sentence_rows("everyday"), _SUITE + "plain claims": plain}
 
 

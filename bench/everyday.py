@@ -31,14 +31,8 @@ from groundwire.judge import Judge
 from groundwire.scoring.aggregate import answer_support
 from groundwire.text.words import content_stems
 
-SUITES = (
-    "everyday",
-    "everyday_fresh",
-    "everyday_balanced",
-    "everyday_mixed",
-    "everyday_open",
-    "instructions",
-)
+EVERYDAY = ("everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed", "everyday_open")
+SUITES = (*EVERYDAY, "instructions")
 _ALARMS = ("unsupported", "contradicted")
 
 

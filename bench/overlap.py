@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.everyday import EVERYDAY
 from bench.report import markdown
 from bench.suites.case import read
 from groundwire.evaluation.figures import auroc
 from groundwire.evaluation.rows import Row, read_rows
 from groundwire.text.sentences import sentences
 from groundwire.text.words import content_stems
-
-SUITES = ("everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed", "everyday_open")
 
 Scored = Sequence[tuple[float, int]]
 """The share of an answer's words that the context has, and its label: 1 if it is not grounded."""
@@ -78,7 +77,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     sets = {path.stem: read_rows(path.read_text(encoding="utf-8").split("\n"))[0] for path in given.files}
-    sets |= {name: sentence_rows(name) for name in SUITES}
+    sets |= {name: sentence_rows(name) for name in EVERYDAY}
     found = {name: figures([(support(row), row.label) for row in rows]) for name, rows in sets.items()}
     head = ("set", *next(iter(found.values())))
     print(

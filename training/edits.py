@@ -19,6 +19,7 @@ _TRIES = 6  # kinds of change
 _EXTENDED = 0.2  # share of the edited examples that get another last phrase
 _REPLACED, _STATED = 0.6, 0.35  # shares of these whose own last phrase goes, and whose evidence has the phrase too
 _SIDES = ("claim", "evidence", "both")
+_ANY_WORD = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _PLAIN = re.compile(r"(?<![\w-])[a-z]{5,}(?![\w-])")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?!\w)")
@@ -71,19 +72,19 @@ expensive/cheap full/empty heavy/light thick/thin loose/tight temporary/permanen
 import/export imports/exports imported/exported deposit/withdraw maximum/minimum dark/bright loud/quiet
 easy/difficult simple/complex rare/common rarely/often seldom/often never/sometimes improve/worsen improved/worsened
 improves/worsens expand/shrink expanded/shrank extended/shortened remove/add removed/added adds/removes
-adding/removing delayed/advanced postponed/brought-forward ahead/behind during/after local/remote manual/automatic
+adding/removing delayed/advanced ahead/behind during/after local/remote manual/automatic
 manually/automatically primary/secondary junior/senior present/absent found/missing directly/indirectly partly/fully
 partially/fully
 """.split()
 ]
-_STRONGER = dict(
+_STRONGER = [
     pair.split("/")
     for pair in (
         "some/all many/all most/all several/all may/must might/will could/will can/must should/must often/always "
         "usually/always sometimes/always about/exactly probably/certainly likely/certain nearly/exactly almost/exactly "
         "suggests/proves suggest/prove expected/certain"
     ).split()
-)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def edited(example: Example, other: Example, chance: random.Random) -> Example |
     Names, words and phrases also come from the `other` example.
     """
     own = set(_WORD.findall(example.claim.lower()))
-    if example.label != SUPPORTED or len(own & set(_WORD.findall(example.evidence.lower()))) < _NEAR * max(1, len(own)):
+    if len(own & set(_WORD.findall(example.evidence.lower()))) < _NEAR * max(1, len(own)):
         return None
     for make in chance.sample(_MAKERS, _TRIES):
         changes = list(make(example, other, chance))
@@ -120,9 +121,7 @@ def extended(example: Example, other: Example, chance: random.Random) -> Example
     In some cases the sentence of the evidence that is most like the claim gets it too, and the claim stays right.
     """
     phrase = _PHRASE.search(other.claim)
-    if example.label != SUPPORTED or not phrase or not example.claim.endswith("."):
-        return None
-    if phrase[0].lower() in example.evidence.lower():
+    if not phrase or not example.claim.endswith(".") or phrase[0].lower() in example.evidence.lower():
         return None
     end, last = _PHRASE.search(example.claim), len(example.claim) - 1
     start = end.start() if end and chance.random() < _REPLACED else last
@@ -153,13 +152,19 @@ def _applied(example: Example, change: Change, side: str) -> Example | None:
     return replace(example, claim=claim, evidence=evidence, label=change.label, wrong=spans)
 
 
+def _words_of(example: Example) -> tuple[set[str], set[str]]:
+    """Return the words of the claim, and those of them that the evidence has."""
+    claimed = set(_ANY_WORD.findall(example.claim))
+    return claimed, claimed & set(_ANY_WORD.findall(example.evidence))
+
+
 def _has(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _numbers(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
     given = _NUMBER.findall(example.evidence)
-    for old in set(_NUMBER.findall(example.claim)) & set(given):
+    for old in sorted(set(_NUMBER.findall(example.claim)) & set(given)):
         if chance.random() < 0.5 and (
             rest := [each for each in given if abs(len(each) - len(old)) <= 1 and each != old]
         ):
@@ -174,17 +179,15 @@ def _numbers(example: Example, other: Example, chance: random.Random) -> Iterato
 
 
 def _members(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
+    claimed, shared = _words_of(example)
     for group in _GROUPS:
-        for old in group:
-            if _has(example.claim, old) and _has(example.evidence, old):
-                rest = [each for each in group if not _has(example.claim, each)]
-                if rest:
-                    yield Change(old, chance.choice(rest), CONTRADICTED)
+        rest = [each for each in group if each not in claimed]
+        yield from (Change(old, chance.choice(rest), CONTRADICTED) for old in group if rest and old in shared)
 
 
 def _names(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
     text = example.evidence if chance.random() < 0.7 else other.evidence
-    for old in set(_NAME.findall(example.claim)):
+    for old in sorted(set(_NAME.findall(example.claim))):
         if not _has(example.evidence, old):
             continue
         parts = set(old.split())
@@ -201,17 +204,19 @@ def _names(example: Example, other: Example, chance: random.Random) -> Iterator[
 
 
 def _opposites(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
+    claimed, shared = _words_of(example)
     for one, two in _OPPOSITES:
         for old, new in ((one, two), (two, one)):
-            if _has(example.claim, old) and _has(example.evidence, old) and not _has(example.claim, new):
-                yield Change(old, new.replace("-", " "), CONTRADICTED)
+            if old in shared and new not in claimed:
+                yield Change(old, new, CONTRADICTED)
 
 
 def _stronger(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
-    for weak, strong in _STRONGER.items():
-        if _has(example.claim, weak) and _has(example.evidence, weak):
+    _, shared = _words_of(example)
+    for weak, strong in _STRONGER:
+        if weak in shared:
             yield Change(weak, strong, NOT_SUPPORTED, ("claim", "both"))
-        if _has(example.claim, strong) and _has(example.evidence, strong):
+        if strong in shared:
             yield Change(strong, weak, NOT_SUPPORTED, ("evidence", "both"))
 
 
@@ -228,7 +233,7 @@ def _negations(example: Example, other: Example, chance: random.Random) -> Itera
 
 def _words(example: Example, other: Example, chance: random.Random) -> Iterator[Change]:
     given = {each for each in _PLAIN.findall(example.evidence + " " + other.evidence) if each not in STOPWORDS}
-    for old in set(_PLAIN.findall(example.claim)) & set(_PLAIN.findall(example.evidence)) & given:
+    for old in sorted(set(_PLAIN.findall(example.claim)) & set(_PLAIN.findall(example.evidence)) & given):
         ending = _ending(old)
         rest = [
             each

@@ -85,3 +85,12 @@ def precision(results: Sequence[Result], *, alone: bool = False) -> Rate:
 def read(name: str) -> list[dict[str, Any]]:
     """Return the rows of a file in this folder."""
     return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
+
+
+def plain_claims() -> list[tuple[frozenset[str], str, str]]:
+    """Return the plain claims, each with the labels that a careful person accepts, its context and its text."""
+    return [
+        (frozenset(each["labels"]), row["context"], each["text"])
+        for row in read("plain_claims.jsonl")
+        for each in row["claims"]
+    ]

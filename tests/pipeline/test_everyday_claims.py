@@ -6,18 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.suites.case import read
+from bench.suites.case import plain_claims
 from groundwire.backends.loading import load_judge
 from groundwire.domain import Choice, Source
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.pipeline import verify
 
-ROWS = [
-    (frozenset(each["labels"]), row["context"], each["text"])
-    for row in read("plain_claims.jsonl")
-    for each in row["claims"]
-]
+ROWS = plain_claims()
 
 
 def flagged(wanted: frozenset[str], context: str, claim: str, judge: Judge) -> tuple[bool, bool]:

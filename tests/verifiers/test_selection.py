@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.text.words import words
-from groundwire.verifiers.selection import MAX_WORDS, NEAR_WORDS, plain_text, select_evidence
+from groundwire.verifiers.selection import MAX_WORDS, NEAR_WORDS, plain_text, select_evidence, select_sources
 
 FILLER = " ".join(f"Visitor {number} enjoyed the quiet museum of the town." for number in range(60))
 FACT = "The Harwick wind farm came into service in May 2019."
@@ -36,6 +36,13 @@ def test_a_claim_in_the_words_of_a_passage_comes_with_less_around_it():
     assert FACT in near
     assert FACT in free
     assert len(words(near)) <= NEAR_WORDS < len(words(free)) <= MAX_WORDS
+
+
+def test_a_language_model_reads_all_parts_that_share_words_with_such_a_claim():
+    text = f"{FILLER} {FACT} {FILLER} The wind farm has 40 turbines. {FILLER}"
+    (found,) = select_sources(FACT, "", Context([Source("s", "source", text)]), max_chars=4_000)
+    assert FACT in found.text
+    assert "40 turbines" in found.text
 
 
 def test_two_facts_of_one_claim_are_both_found():

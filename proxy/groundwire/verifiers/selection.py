@@ -91,8 +91,8 @@ def select_evidence(
     closest = nlargest(_MAX_CANDIDATES, range(len(similar)), key=lambda place: (similar[place], -place))
     candidates |= {place: passages[place] for place in closest}
     chosen = _cover(stems, wider, list(candidates.values()), similar, cited, limit)
-    if near := _nearest(stems, chosen, near_limit):
-        chosen, limit = near, min(limit, near_limit)
+    if near_limit < limit and (near := _nearest(stems, chosen, near_limit)):
+        chosen, limit = near, near_limit
     return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place), similar)
 
 
@@ -168,12 +168,16 @@ def _nearest(stems: frozenset[str], chosen: Sequence[Passage], limit: int) -> li
     Return none if these are few of the claim's words, or the passages are longer than `limit` words together.
     """
     known = [stems & (each.stems | each.heading_stems) for each in chosen]
-    stated = frozenset[str]().union(*known)
-    count = next((at for at in range(len(chosen)) if frozenset[str]().union(*known[:at]) == stated), len(chosen))
-    is_near = (
-        stems and len(stated) >= _NEAR_SHARE * len(stems) and sum(len(each.words) for each in chosen[:count]) <= limit
-    )
-    return list(chosen[:count]) if is_near else []
+    stated, covered = frozenset[str]().union(*known), frozenset[str]()
+    near: list[Passage] = []
+    if not stated or len(stated) < _NEAR_SHARE * len(stems):
+        return near
+    for passage, own in zip(chosen, known, strict=True):
+        near.append(passage)
+        covered |= own
+        if covered == stated:
+            break
+    return near if sum(len(each.words) for each in near) <= limit else []
 
 
 def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:
