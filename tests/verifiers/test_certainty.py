@@ -19,6 +19,7 @@ CONTEXT = Context(
         ),
         Source("s6", "source", "The Bergen shop charges $5 per bicycle. The Bergen shop serves 100 guests per week."),
         Source("s7", "source", "Version 6.2 is supported until 31 March."),
+        Source("s8", "source", "The refund of 45 euros has been approved but not paid yet."),
     ]
 )
 
@@ -62,6 +63,7 @@ def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str,
         pytest.param("The Oslo office employs 40 persons.", True, id="a synonym"),
         pytest.param("The profitable Oslo office employs 40 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office does not employ 40 people.", False, id="denied"),
+        pytest.param("The refund of 45 euros has been paid.", False, id="a passage that denies something"),
     ],
 )
 def test_a_number_is_stated_together_with_the_other_words_or_their_synonyms(text: str, is_stated: bool) -> None:

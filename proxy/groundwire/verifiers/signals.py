@@ -160,16 +160,22 @@ def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
     """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities, or synonyms.
 
-    Content words and negators count.
+    Content words and negators count, and a passage that denies anything states no claim without a negator: "approved
+    but not paid" beside "paid".
     """
-    return _are_cited(_stems_beside_numbers(claim), verdict, context)
+    stems = _stems_beside_numbers(claim)
+    denies = read_claim(plain_text(claim.text)).denies
+    cited = (context.passage_of(each) for each in verdict.citations)
+    return any(_has_all(stems, each) for each in cited if each and (denies or not each.reading.denies))
 
 
 def _are_cited(stems: Set[str], verdict: Verdict, context: Context) -> bool:
     """Return whether a passage that a verdict cites has all these words, or synonyms."""
-    needed = set(map(concept, stems))
-    cited = map(context.passage_of, verdict.citations)
-    return any(needed <= set(map(concept, each.stems | each.heading_stems)) for each in cited if each)
+    return any(_has_all(stems, each) for each in map(context.passage_of, verdict.citations) if each)
+
+
+def _has_all(stems: Set[str], passage: Passage) -> bool:
+    return set(map(concept, stems)) <= set(map(concept, passage.stems | passage.heading_stems))
 
 
 def is_bare_number(claim: Claim) -> bool:
