@@ -23,6 +23,9 @@ SETS = (
 )
 """The sets whose licence allows fitting. A fold of each is held out: thresholds are fitted on it."""
 
+PAIRED = ("infotabs_train", "multinli", "snli", "tabfact_val")
+"""Sets for natural language inference, in which `meta.fine` of a row is E, C or N. None of them is measured on."""
+
 HELD_OUT, FOLDS = 0, 5
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,13 +23,15 @@ from groundwire.evaluation.rows import Row, context_of
 from groundwire.policy import Policy
 from groundwire.verifiers.selection import plain_text, select_evidence
 from training.corpus import LIMITS, selected
-from training.data import SETS, context_key, rows_to_fit
-from training.example import NOT_SUPPORTED, SUPPORTED, Example, Span, difference
+from training.data import PAIRED, SETS, context_key, rows_to_fit
+from training.example import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, UNSUPPORTED, Example, Span, difference
 from training.schemas import LABELS
 from training.written import read_written
 
 _WRITTEN = Path(__file__).with_name("written.jsonl.gz")
 _POLICY = Policy()
+_FINE = {"E": SUPPORTED, "C": CONTRADICTED, "N": UNSUPPORTED}
+_SENTENCE, _AMONG = 60, 0.35  # words of a context that is one sentence; share of these put among others
 
 
 def main() -> None:
@@ -38,7 +41,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     given = parser.parse_args()
     with given.out.open("w", encoding="utf-8") as out:
-        for example in (*written(given.data), *labelled(given.data)):
+        for example in (*written(given.data), *labelled(given.data), *paired(given.data)):
             out.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
 
 
@@ -75,6 +78,29 @@ def _claims(row: Row) -> list[tuple[Claim, str]]:
         if context.passages
         else []
     )
+
+
+def paired(folder: Path) -> Iterator[Example]:
+    """Yield the pairs of sets for natural language inference, where the folder has them.
+
+    A third of the sentences, of which each pair has only one, stand among those of other pairs. Contradictions of SNLI
+    count as not supported: many of its sentences have nothing to do with each other.
+    """
+    for path in (folder / f"{name}.jsonl" for name in PAIRED):
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        rows = [json.loads(line) for line in lines]
+        chance = random.Random(0)  # noqa: S311
+        for row in rows:
+            claim, context = row["answer"], row["context"]
+            if len(context.split()) < _SENTENCE and chance.random() < _AMONG:
+                others = [each["context"] for each in chance.sample(rows, chance.randrange(1, 5))]
+                others.insert(chance.randrange(len(others) + 1), context)
+                context = "\n\n".join(others)
+            label = _FINE[row["meta"]["fine"]]
+            if path.stem == "snli" and label == CONTRADICTED:
+                label = NOT_SUPPORTED
+            wrong = [] if label == SUPPORTED else None
+            yield selected(Example(claim, "", context, label, path.stem, wrong=wrong), _limit(claim))
 
 
 def _known(name: str, rows: Sequence[Row], found: Sequence[Sequence[tuple[Claim, str]]]) -> Iterator[Example]:

@@ -85,7 +85,7 @@ def main() -> None:
         default=[],
         metavar="NAME=SHARE",
         help="the share, in each pass, of schemas of files whose name begins so, a regular expression; the first that "
-        "fits, else all",
+        "fits, else all; and of the public examples of the set of this name, instead of --share",
     )
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--weights", type=Path, help="weights to go on from")
@@ -124,8 +124,9 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     """Return the examples of pass `at` as tokens: every claim of the training schemas, and some public ones."""
     at += plan.seed
     chance = random.Random(1000 + at)  # noqa: S311
-    public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
-    labelled = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
+    public = [Example(**json.loads(line)) for line in plan.public.open(encoding="utf-8")]
+    public = [each for each in public if chance.random() < plan.shares.get(each.origin, plan.share)]
+    labelled = list(_with_unrelated(public, chance))
     every = read_schemas(plan.claims, "training")
     schemas = [each for each in every if chance.random() < _share(plan, each.origin)]
     drawn = list(draw_examples(schemas, at))
