@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import oracle, overlap
+from bench.everyday import EVERYDAY
 from bench.report import heading, machine
 from bench.suites.case import FOLDER, read
 from groundwire.config import JudgeSettings, Settings
@@ -117,7 +118,7 @@ def test_overlap_measures_files_and_everyday_suites(
     monkeypatch.setattr(sys, "argv", ["overlap", str(tmp_path / "own.jsonl"), "--json", str(out)])
     overlap.main()
     found = json.loads(out.read_text())
-    assert set(found) == {"own", "everyday", "everyday_fresh", "everyday_balanced", "everyday_mixed", "everyday_open"}
+    assert set(found) == {"own", *EVERYDAY}
     assert found["own"] == {
         "answers": 2,
         "auroc": 1.0,
