@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _VETOED_SCORE = 0.3
 _MAX_CITED = 3
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
+_TITLE_WEIGHT = 0.4
+_ENDS_STATEMENT = re.compile(r"[.!?:;]\W*$")
 _SHORT, _LENGTH_POWER = 6, 0.3
 """A passage of more words is discounted by this power of their number."""
 _ATTRIBUTION = frozenset(
@@ -137,7 +140,8 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     """Return each passage of the evidence with its share of the claim's content words, the closest passage first.
 
     Synonyms and words of the same root count, and the similarity of the passage. Words that few passages contain count
-    more, and so do short passages. The head of a table is left out: its rows repeat the names of their columns.
+    more, and so do short passages; titles count less, since they name what the text is about and state little. The head
+    of a table is left out: its rows repeat the names of their columns.
     """
     reading = read_claim(plain_text(claim.text))
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
@@ -151,10 +155,21 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
 
     def closeness(passage: Passage, places: set[int], similarity: float) -> float:
         discount: float = max(_SHORT, len(passage.words)) ** _LENGTH_POWER
-        return math.fsum(1 / counts[at] for at in places) / discount + similarity
+        near = math.fsum(1 / counts[at] for at in places) / discount + similarity
+        return near * _TITLE_WEIGHT if _is_title(passage) else near
 
     found.sort(key=lambda each: (-closeness(*each), each[0].place))
     return [(each, len(places) / len(reading.content) if reading.content else 0.0) for each, places, _ in found]
+
+
+def _is_title(passage: Passage) -> bool:
+    """Return whether a passage is a marked heading, or the first line of a longer source and no sentence."""
+    if passage.text.startswith("#"):
+        return True
+    text, around = passage.text, passage.source.text
+    if passage.is_row or ": " in text or _ENDS_STATEMENT.search(text):
+        return False
+    return not around[: passage.start].strip() and bool(around[passage.end :].strip())
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...], missing: str) -> str:
