@@ -25,7 +25,7 @@ _VETOED_SCORE = 0.3
 _MAX_CITED = 3
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
-_TITLE_WEIGHT = 0.4
+_TITLE_WEIGHT = 0.25
 _ENDS_STATEMENT = re.compile(r"[.!?:;]\W*$")
 _SHORT, _LENGTH_POWER = 6, 0.3
 """A passage of more words is discounted by this power of their number."""
@@ -164,12 +164,11 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
 
 def _is_title(passage: Passage) -> bool:
     """Return whether a passage is a marked heading, or the first line of a longer source and no sentence."""
-    if passage.text.startswith("#"):
-        return True
     text, around = passage.text, passage.source.text
-    if passage.is_row or ": " in text or _ENDS_STATEMENT.search(text):
+    if passage.is_row or _ENDS_STATEMENT.search(text):
         return False
-    return not around[: passage.start].strip() and bool(around[passage.end :].strip())
+    is_first = not around[: passage.start].strip() and bool(around[passage.end :].strip())
+    return text.startswith("#") or (is_first and ": " not in text)
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...], missing: str) -> str:
