@@ -49,9 +49,10 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     if factors is None:
         is_copied = {claimed.kind, stated.kind} == {"time", "quantity"} and claimed.text == stated.text
         return Relation.EXACT if is_copied else Relation.INCOMPARABLE  # "2:24:37" as a time of day and as a duration
+    factor, offset, is_conversion = factors
     if claimed.per and stated.per:
         scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
-    factor, offset, is_conversion = factors
+        is_conversion |= claimed.per != stated.per
     factor *= scale
     relations = [
         _compare_values(

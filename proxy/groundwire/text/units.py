@@ -215,10 +215,11 @@ class Rate(NamedTuple):
 def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
     """Parse the rate after the amount that ends at `position`, or return None.
 
-    With `counts`, up to two words for the counted things may precede the rate ("3 tablets a day").
+    What is measured may precede the rate ("20 days of paid leave a year"), as may, with `counts`, up to two words for
+    the counted things ("3 tablets a day").
     """
     start = position
-    if counts and (between := _COUNTED.match(text, position)):
+    if between := _MEASURED.match(text, position) or (counts and _COUNTED.match(text, position)):
         position = between.end()
     per, each = 0.0, frozenset[str]()
     for _ in range(_MOST_PARTS):
@@ -248,6 +249,7 @@ _EACH = re.compile(
     r"(?P<each>[a-z]{3,20}(?:[ -](?!in\b|for\b|and\b|or\b|per\b|to\b|of\b|is\b|was\b|on\b|at\b|by\b|from\b|with\b)"
     r"[a-z]{2,20})?)\b"
 )
+_MEASURED = re.compile(rf" of(?: [a-z][a-z-]{{1,20}}){{1,4}}?(?= (?:per|an?|each|every) (?:{PERIOD_NAMES})\b)")
 _COUNTED = re.compile(
     r"(?: (?!(?:in|for|within|of|on|at|to|by|over|after|and|or|than|from|is|was|were|are|as|about|with|per|an?|each|"
     r"every|during|until|[a-z]+ed)\b)[a-z][a-z-]{1,20}){1,2}(?= (?:per|an?|each|every) | ?/)"

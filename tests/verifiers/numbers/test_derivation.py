@@ -73,7 +73,6 @@ WORDS = [
     (JURY, "Nine jurors did not speak for the second design.", False),
     (BOOTS, "With the reduction the hiking boots cost 102.00.", True),
     (BOOTS, "With the reduction the hiking boots cost 105.00.", False),
-    (STAFF, "Interns earn 18 days of leave a year.", True),
     (STAFF, "Interns earn 15 days of leave a year.", False),
     (STAFF, "Two laptops cost $24 per week.", True),
     (PLANS, "A year of Studio costs $372.", True),
@@ -101,6 +100,11 @@ def test_a_number_is_computed_as_the_words_around_the_stated_ones_require(source
 @pytest.mark.parametrize("text", ["The hall has 560 seats.", "The second design has three towers and 27 rooms."])
 def test_nothing_is_computed_that_no_word_asks_for(text: str) -> None:
     assert check(text, f"{HALL} {JURY}").label != "supported"
+
+
+def test_no_time_between_two_moments_replaces_a_stated_length_of_time() -> None:
+    source = "The alarm rang at 14:35. The evacuation took six minutes. The hall was reopened at 14:51."
+    assert check("The evacuation took sixteen minutes.", source).label == "contradicted"
 
 
 KAYAKS = "Owners of boats longer than 6 metres must register with the harbour. Parcels of up to 20 kg go by post."

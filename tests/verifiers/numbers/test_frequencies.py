@@ -57,6 +57,11 @@ CLAIMS = [
     ("Employees work from home three days a week.", "Employees work from home three days.", "unsupported"),
     ("Employees work from home three days a week.", "Employees work from home three days a month.", "contradicted"),
     ("Employees work from home three days a week.", "Employees work from home three days per week.", "supported"),
+    ("Employees get 20 days of paid leave each year.", "Paid leave: 20 days per year.", "supported"),
+    ("Interns get 20 days of paid leave a year.", "Interns get 20 days of paid leave a month.", "contradicted"),
+    ("Employees get 20 days of paid leave a year.", "Paid leave: 25 days a year.", "contradicted"),
+    ("Interns earn 18 days of leave a year.", "Interns earn 1.5 days of leave per month.", "supported"),
+    ("The plan includes 5 GB of data per month.", "The plan includes 5 GB of data per day.", "contradicted"),
     ("Employees get 25 paid days.", "Employees get 25 days of paid leave.", "supported"),
     ("Employees get 25 days of paid leave.", "Employees get 25 paid days of leave.", "supported"),
     ("Employees get 20 paid days.", "Employees get 25 days of paid leave.", "unsupported"),
@@ -68,6 +73,13 @@ def test_a_rate_or_frequency_is_compared_with_that_of_the_source(claim: str, sou
     context = Context([Source("s1", "source", source)])
     verdict = numeric.verify(Claim("c1", claim, 0, len(claim)), context, Policy())
     assert (verdict.label if verdict else None) == label
+
+
+def test_the_reason_for_a_converted_rate_gives_the_stated_one() -> None:
+    claim, source = "Interns pay 18 euros a year.", "Interns pay 1.5 euros per month."
+    verdict = numeric.verify(Claim("c1", claim, 0, len(claim)), Context([Source("s1", "source", source)]), Policy())
+    assert verdict
+    assert (verdict.method, verdict.reason) == ("converted", "The source states 1.5 euros per month.")
 
 
 def test_the_reason_shows_both_rates() -> None:

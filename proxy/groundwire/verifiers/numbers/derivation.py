@@ -58,8 +58,13 @@ def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassag
 
 
 def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
-    """Derive a length of time between two moments in the likeliest passages and those around them."""
-    if target.quantity.kind != "quantity" or target.quantity.unit != "time":
+    """Derive a length of time between two moments in the likeliest passages and those around them.
+
+    Nothing is derived where a passage that has all words of the claim states a length of time itself.
+    """
+    if not _is_length(target.quantity) or any(
+        each.coverage >= 1.0 and any(map(_is_length, each.quantities)) for each in passages
+    ):
         return None
     mentions = [
         (Mention(quantity, each.passage.text, is_near), each.passage)
@@ -70,6 +75,10 @@ def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPas
     query.work.spend(_OPERATIONS_COST)
     found = derive_elapsed(target.quantity, query.claim.text, [mention for mention, _ in mentions])
     return _cite(found, [passage for _, passage in mentions]) if found else None
+
+
+def _is_length(quantity: Quantity) -> bool:
+    return quantity.kind == "quantity" and quantity.unit == "time"
 
 
 def _derive_from_wording(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:

@@ -127,12 +127,11 @@ def _over_time(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_R
     """Yield an amount per period multiplied by the time that the claim or the text states."""
     spans = [SECONDS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
     spans += [each.low for each in problem.others if each.unit == "time"]
-    if _WHOLE_TIME.search(problem.text):
-        spans += [each.quantity.low for each in mentions if each.quantity.unit == "time"]
+    stated = list(enumerate(mentions)) if _WHOLE_TIME.search(problem.text) else []
     for i, rate in enumerate(mentions):
         every = _period(rate)
         if every and rate.is_near and are_alike(rate.quantity, problem.claimed):
-            for span in spans:
+            for span in (*spans, *(each.quantity.low for j, each in stated if j != i and each.quantity.unit == "time")):
                 if span != every:
                     times = span / every
                     counted = round(times) if abs(times - round(times)) < _CALENDAR * times else times
@@ -277,7 +276,7 @@ _SPAN = re.compile(
     r"|\b(?P<adverb>daily|weekly|monthly|quarterly|yearly|annual(?:ly)?)\b",
     re.I,
 )
-_WHOLE_TIME = re.compile(r"\b(?:whole|entire|full|total|in all|altogether|overall|throughout)\b", re.I)
+_WHOLE_TIME = re.compile(r"\b(?:whole|entire|(?<!in )full|total|in all|altogether|overall|throughout)\b", re.I)
 _PER = re.compile(
     r"[^.;,|\d]{0,40}?(?: per | an? | each | every |/)(?P<period>day|week|month|quarter|year)\b"
     r"|[^.;,|\d]{0,12}? (?P<adverb>daily|weekly|monthly|quarterly|yearly|annually)\b"
