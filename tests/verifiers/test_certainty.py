@@ -19,6 +19,7 @@ CONTEXT = Context(
         ),
         Source("s6", "source", "The Bergen shop charges $5 per bicycle. The Bergen shop serves 100 guests per week."),
         Source("s7", "source", "Version 6.2 is supported until 31 March."),
+        Source("s9", "source", "Interns get 20 days of paid leave a year."),
         Source("s8", "source", "The refund of 45 euros has been approved but not paid yet."),
     ]
 )
@@ -44,6 +45,8 @@ def checked(text: str) -> tuple[Claim, Verdict | None]:
         pytest.param("The Bergen shop charges $6 per visitor.", False, id="counted by another thing"),
         pytest.param("The trainer pays 6% of the fee.", False, id="another word of the same root"),
         pytest.param("The Bergen shop serves 20 guests per working day.", False, id="a working day is no day"),
+        pytest.param("Interns get 25 days of paid leave a year.", True, id="a rate behind what it measures"),
+        pytest.param("Interns get 25 days of unpaid leave a year.", False, id="another thing measured"),
         pytest.param("The profitable Oslo office employs 45 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
         pytest.param("The Bergen office employs 40 people.", False, id="another subject"),
@@ -61,6 +64,8 @@ def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str,
     [
         pytest.param("The Oslo office employs 40 people.", True, id="in the same words"),
         pytest.param("The Oslo office employs 40 persons.", True, id="a synonym"),
+        pytest.param("Interns get 25 days of paid leave a year.", True, id="a rate behind what it measures"),
+        pytest.param("Interns get 25 days of unpaid leave a year.", False, id="another thing measured"),
         pytest.param("The profitable Oslo office employs 40 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office does not employ 40 people.", False, id="denied"),
         pytest.param("The refund of 45 euros has been paid.", False, id="a passage that denies something"),

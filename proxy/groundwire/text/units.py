@@ -233,6 +233,12 @@ def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
     return Rate(per, each, position) if position > start and (per or each) else None
 
 
+def measured_part(rate: str) -> int:
+    """Return the length of what is measured at the beginning of a rate: " of paid leave" in " of paid leave a year"."""
+    found = _MEASURED.match(rate)
+    return found.end() if found else 0
+
+
 _MOST_PARTS = 3
 PERIOD_NAMES = "|".join(SECONDS)
 ADVERB_NAMES = "|".join(ADVERBS)

@@ -18,6 +18,7 @@ from groundwire.domain import Claim, Verdict
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.quantities import find_quantities
 from groundwire.text.reading import Reading, read_claim
+from groundwire.text.units import measured_part
 from groundwire.text.words import Word, concept, root, words
 from groundwire.verifiers.entailment import Entailment
 from groundwire.verifiers.numbers.durations import find_frequencies
@@ -186,11 +187,12 @@ def is_bare_number(claim: Claim) -> bool:
 def _stems_beside_numbers(claim: Claim) -> set[str]:
     """Return the stems of content words and negators outside quantities and the periods of their rates.
 
-    Negators count: without them, the claim is another one. So does what is counted, or counted by.
+    Negators count: without them, the claim is another one. So does what is measured, counted, or counted by.
     """
     text = claim.text
     quantities = find_quantities(text)
-    spans = [(each.start, each.end + len(each.rate)) for each in quantities]
+    spans = [(each.start, each.end) for each in quantities]
+    spans += [(each.end + measured_part(each.rate), each.end + len(each.rate)) for each in quantities]
     spans += [(each.start, each.end) for each in find_frequencies(text)]
     counted = {each for quantity in quantities if quantity.rate for each in (*quantity.nouns, *quantity.each)}
     return counted | {
