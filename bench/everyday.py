@@ -4,7 +4,7 @@
 
 The documents and sentences of the suites (in suites/) were written by people who saw neither code nor training data,
 and nothing was fitted to them. All but everyday_later were seen when weights were chosen (training/EXPERIMENTS.md); it
-was measured once, afterwards. In everyday_balanced, half of the right, of the contradicted and of the unsupported
+was measured afterwards. In everyday_balanced, half of the right, of the contradicted and of the unsupported
 sentences each are in free words, the others near the document's; everyday_mixed, everyday_open and everyday_later have
 both kinds too, and a second person who did not see their labels gave the same ones. MODEL is shipped, a folder or a hub
 id. A right sentence that is flagged is a false alarm, a wrong one that is not is a miss.

@@ -87,8 +87,10 @@ def paired(folder: Path) -> Iterator[Example]:
     count as not supported: many of its sentences have nothing to do with each other.
     """
     for path in (folder / f"{name}.jsonl" for name in PAIRED):
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        rows = [json.loads(line) for line in lines]
+        if not path.exists():
+            continue
+        with path.open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
         chance = random.Random(0)  # noqa: S311
         for row in rows:
             claim, context = row["answer"], row["context"]

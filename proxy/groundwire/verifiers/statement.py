@@ -26,7 +26,8 @@ _MAX_CITED = 3
 _MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _MAX_PHRASES = 3
 _TITLE_WEIGHT = 0.25
-_ENDS_STATEMENT = re.compile(r"[.!?:;]\W*$")
+_INK = re.compile(r"\S")
+_ENDS_STATEMENT = re.compile(r"[.!?:;]\W{0,5}$")
 _SHORT, _LENGTH_POWER = 6, 0.3
 """A passage of more words is discounted by this power of their number."""
 _ATTRIBUTION = frozenset(
@@ -165,10 +166,12 @@ def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
 def _is_title(passage: Passage) -> bool:
     """Return whether a passage is a marked heading, or the first line of a longer source and no sentence."""
     text, around = passage.text, passage.source.text
-    if passage.is_row or _ENDS_STATEMENT.search(text):
+    if passage.is_row or _ENDS_STATEMENT.search(text[-6:]):
         return False
-    is_first = not around[: passage.start].strip() and bool(around[passage.end :].strip())
-    return text.startswith("#") or (is_first and ": " not in text)
+    if text.startswith("#"):
+        return True
+    is_first = not _INK.search(around, 0, passage.start) and _INK.search(around, passage.end)
+    return bool(is_first) and ": " not in text
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...], missing: str) -> str:
